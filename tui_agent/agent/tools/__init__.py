@@ -1,0 +1,1 @@
+"""The tools offered to the model: few, flat, in a stable order."""

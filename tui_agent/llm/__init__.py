@@ -1,0 +1,1 @@
+"""Talking to the model server. Nothing in this package knows about memory."""

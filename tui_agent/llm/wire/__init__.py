@@ -1,0 +1,1 @@
+"""The Ollama HTTP API as a small ASGI app over a pluggable backend."""

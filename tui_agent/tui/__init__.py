@@ -1,0 +1,1 @@
+"""The Textual front end. Views talk to ``Session`` only."""

@@ -1,0 +1,1 @@
+"""Screens: chat, inspector, help and the pickers."""

@@ -1,0 +1,1 @@
+"""Widgets: transcript, composer, panes and status line."""
