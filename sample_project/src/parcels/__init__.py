@@ -1,0 +1,1 @@
+"""Accepts parcels, picks a carrier, follows them home."""
