@@ -1,0 +1,289 @@
+"""One SQLite file with one writer and small named migrations, shared by the stores of a project."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from tui_agent.memory.connection import (
+    BUSY_TIMEOUT_MS,
+    IN_MEMORY,
+    LOCK_RETRIES,
+    StoreError,
+    check_file,
+    connect,
+    explained,
+    retry_locked,
+)
+from tui_agent.memory.text import utc_now
+
+__all__ = ["BUSY_TIMEOUT_MS", "Database", "Migration", "StoreError", "check_file", "connect"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Parameters = Sequence[Any] | dict[str, Any]
+Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+"""A name that is never used again for something else, and what brings the schema there. It runs once, in a transaction
+that is already open; it must not commit (so no ``executescript``)."""
+
+
+class Database:
+    """One database file for all stores of a project; safe to share between threads.
+
+    There is one connection and one lock: whoever writes or reads holds the lock for as long as that takes, and other
+    processes are kept in order by SQLite. Stores call it directly; coroutines go through :meth:`run`.
+
+    ``before_migration`` is called with the database and the names of the steps before an existing schema is changed
+    (a good moment for a backup), never when tables are made for the first time.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        before_migration: Callable[[Database, list[str]], None] | None = None,
+        lock_retries: int = LOCK_RETRIES,
+    ) -> None:
+        self.path: Path | str = IN_MEMORY if str(path) == IN_MEMORY else Path(path)
+        self._before_migration = before_migration
+        self._lock_retries = lock_retries
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._closed = self._gone = False
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tui-agent-store")
+        self._connection = connect(self.path)
+        try:
+            with self.transaction() as connection:
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS migrations(room TEXT NOT NULL, name TEXT NOT NULL, "
+                    "applied_at TEXT NOT NULL, PRIMARY KEY (room, name))"
+                )
+        except BaseException:
+            self._executor.shutdown(wait=False)
+            self._connection.close()
+            raise
+
+    # --- schema -----------------------------------------------------------------------------------
+
+    def migrate(self, room: str, migrations: Sequence[Migration]) -> list[str]:
+        """Brings the tables of one room (a store's name) up to date and returns the names of the steps taken now.
+
+        Steps run in the given order, each once per file, all in one transaction. Every store calls this when it is
+        made. Raises :class:`StoreError` of kind ``newer`` when the file holds steps of this room that the program
+        does not know; nothing is changed then.
+        """
+        names = [name for name, _ in migrations]
+        known = self._applied(room)
+        unknown = sorted(known - set(names))
+        if unknown:
+            raise StoreError(
+                f"{self.path} was written by a newer version of tui-agent (it knows “{unknown[-1]}” in {room}). "
+                "Update tui-agent, or open the project with the version that wrote it; nothing was changed.",
+                "newer",
+                self.path,
+            )
+        pending = [name for name in names if name not in known]
+        if not pending:
+            return []
+        if known and self._before_migration is not None:
+            self._before_migration(self, pending)
+        done: list[str] = []
+        with self.transaction() as connection:
+            known = self._applied(room)  # another process may have been quicker
+            for name, step in migrations:
+                if name not in known:
+                    step(connection)
+                    connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", (room, name, utc_now()))
+                    done.append(name)
+        return done
+
+    def _applied(self, room: str) -> set[str]:
+        return {str(row["name"]) for row in self.rows("SELECT name FROM migrations WHERE room = ?", (room,))}
+
+    # --- reading and writing ----------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside is written together or not at all. Re-entrant: an inner one is a savepoint, so an error
+        that is caught around it takes back only the inner part. Raises :class:`StoreError` for trouble with the file.
+        """
+        with self._lock, explained(self.path):
+            connection = self._open_connection()
+            outer = self._depth == 0
+            savepoint = f"level_{self._depth}"
+            if outer:
+                retry_locked(lambda: connection.execute("BEGIN IMMEDIATE"), self._lock_retries)
+            else:
+                connection.execute(f"SAVEPOINT {savepoint}")
+            self._depth += 1
+            try:
+                yield connection
+                connection.execute("COMMIT" if outer else f"RELEASE {savepoint}")
+            except BaseException:
+                # A full disk makes SQLite roll back by itself; then there is nothing left to take back.
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK" if outer else f"ROLLBACK TO {savepoint}")
+                        if not outer:
+                            connection.execute(f"RELEASE {savepoint}")
+                raise
+            finally:
+                self._depth -= 1
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+        """All rows of a query."""
+        with self._lock, explained(self.path):
+            connection = self._open_connection()
+            return retry_locked(lambda: connection.execute(sql, parameters).fetchall(), self._lock_retries)
+
+    def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
+        """The first row of a query, or ``None``."""
+        found = self.rows(sql, parameters)
+        return found[0] if found else None
+
+    def value(self, sql: str, parameters: Parameters = ()) -> Any:
+        """The first column of the first row of a query, or ``None``."""
+        found = self.row(sql, parameters)
+        return None if found is None else found[0]
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """One writing statement in its own transaction (or in the open one); returns the number of rows touched."""
+        with self.transaction() as connection:
+            return connection.execute(sql, parameters).rowcount
+
+    async def run(self, func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """``func(*args, **kwargs)`` on the one writer thread; the event loop stays free.
+
+        Calls run in the order they were made. A cancelled caller does not stop a write that has begun.
+        """
+        if self._closed:
+            raise self._closed_error()
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(func, *args, **kwargs))
+
+    def set_clock(self, clock: Callable[[], str]) -> None:
+        """Makes SQL's ``datetime('now', …)`` in this database go by ``clock`` (UTC ``YYYY-MM-DD HH:MM:SS``).
+
+        The views and clean-up statements stay word for word as they are, and a test can move through time.
+        """
+        calendar = sqlite3.connect(IN_MEMORY, check_same_thread=False)
+
+        def moment(*arguments: Any) -> Any:
+            base = clock() if not arguments or str(arguments[0]).lower() == "now" else arguments[0]
+            marks = ", ".join("?" * max(1, len(arguments)))
+            return calendar.execute(f"SELECT datetime({marks})", (base, *arguments[1:])).fetchone()[0]
+
+        with self._lock:
+            # "deterministic" within one statement: all of it sees one moment, as with the built-in function.
+            self._open_connection().create_function("datetime", -1, moment, deterministic=True)
+
+    # --- care -------------------------------------------------------------------------------------
+
+    def integrity_check(self) -> list[str]:
+        """What ``PRAGMA integrity_check`` finds wrong; an empty list is good."""
+        try:
+            found = [str(row[0]) for row in self.rows("PRAGMA integrity_check")]
+        except StoreError as error:
+            if error.kind != "corrupt":
+                raise
+            return [str(error)]
+        return [] if found == ["ok"] else found
+
+    def foreign_key_check(self) -> list[tuple[str, int, str, int]]:
+        """Rows that point to nothing: ``(table, rowid, parent table, number of the key)``; an empty list is good."""
+        return [tuple(row) for row in self.rows("PRAGMA foreign_key_check")]
+
+    def checkpoint(self) -> bool:
+        """Moves the write-ahead log into the file and cuts it to nothing, so that deleted text is in neither.
+
+        False when another process is in the way; the log is then not cut and the call should be repeated later.
+        """
+        row = self.row("PRAGMA wal_checkpoint(TRUNCATE)")
+        return row is not None and row[0] == 0
+
+    def vacuum(self) -> bool:
+        """Rewrites the file without its free pages and cuts the log; false when the log could not be cut (see
+        :meth:`checkpoint`). Raises ``RuntimeError`` inside a transaction, where SQLite cannot do it."""
+        with self._lock, explained(self.path):
+            connection = self._open_connection()
+            if self._depth:
+                raise RuntimeError("vacuum() inside a transaction")
+            retry_locked(lambda: connection.execute("VACUUM"), self._lock_retries)
+            return self.checkpoint()
+
+    def vacuum_into(self, target: Path | str) -> Path:
+        """A consistent copy of the database at ``target`` while it is in use, checked before it gets its name.
+
+        Raises :class:`StoreError` when ``target`` exists (a good copy is never written over) or the copy is bad.
+        """
+        target = Path(target)
+        if target.exists():
+            raise StoreError(f"{target} exists already and is not written over; choose another name.", "exists", target)
+        partial_copy = target.with_name(f"{target.name}.partial")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial_copy.unlink(missing_ok=True)
+            # VACUUM INTO accepts an existing file when it is empty: so the copy is private from its first byte.
+            os.close(os.open(partial_copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with self._lock, explained(partial_copy):
+                connection = self._open_connection()
+                if self._depth:
+                    raise RuntimeError("vacuum_into() inside a transaction")
+                connection.execute("VACUUM INTO ?", (str(partial_copy),))
+            faults = check_file(partial_copy)
+            if faults:
+                raise StoreError(
+                    f"The copy for {target} is not sound ({faults[0]}), so it was thrown away; earlier copies stay.",
+                    "corrupt",
+                    target,
+                )
+            with partial_copy.open("rb+") as copy:
+                os.fsync(copy.fileno())
+            partial_copy.rename(target)
+        except OSError as error:
+            raise StoreError(f"{target} cannot be written ({error.strerror}).", "unopenable", target) from error
+        finally:
+            with contextlib.suppress(OSError):
+                partial_copy.unlink(missing_ok=True)
+        return target
+
+    def files(self) -> list[Path]:
+        """The files this database has on disk now: itself, its write-ahead log and that log's index."""
+        if self.path == IN_MEMORY:
+            return []
+        return [path for path in (Path(f"{self.path}{end}") for end in ("", "-wal", "-shm")) if path.exists()]
+
+    def close(self) -> None:
+        """Waits for writes that were handed to :meth:`run`, cuts the log and closes. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._executor.shutdown(wait=True)
+        with self._lock:
+            with contextlib.suppress(sqlite3.Error):  # someone else may hold the file; their close will do it
+                self._connection.execute("PRAGMA busy_timeout = 200")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._gone = True
+            self._connection.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open_connection(self) -> sqlite3.Connection:
+        # "closing" is not "closed": writes that were handed in before close() run while it waits for them.
+        if self._gone:
+            raise self._closed_error()
+        return self._connection
+
+    def _closed_error(self) -> StoreError:
+        return StoreError(f"{self.path} is closed already.", "closed", self.path)
