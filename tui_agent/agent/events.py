@@ -161,3 +161,11 @@ class TurnFinished(Event):
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     first_token_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextReplaced(Event):
+    """The visible text of the whole answer so far is ``text`` after all: what was shown before turned out to be
+    thinking or a tool call. Listeners replace what they have shown of this turn's answer."""
+
+    text: str

@@ -73,7 +73,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything known of one item. ``ref`` is ``hot:ID``, ``cold:ID``, ``fact:ID``, ``message:ID`` or ``file:PATH``."""
+    """Everything known of one item. ``ref`` is ``hot:ID``, ``cold:ID``, ``fact:ID``, ``message:ID``, ``file:PATH`` or
+    ``quarantine:ID``."""
 
     ref: str
     title: str

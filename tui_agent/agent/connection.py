@@ -1,0 +1,262 @@
+"""Where answers come from: the user's model server, or the embedded engine when there is none.
+
+The connection is made once and remade after trouble. It reads the model's capabilities before anything is sent,
+freezes one options object per model, and starts the embedded engine when the user asked for it or when no server
+answers and the user named none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.agent.embedding import LateEmbedder
+from tui_agent.agent.events import Event, Notice, PhaseChanged
+from tui_agent.agent.views import ServerStatus
+from tui_agent.llm.errors import ModelError, ModelMissing, ServerUnreachable
+from tui_agent.llm.types import ModelInfo, ModelOptions
+from tui_agent.project import Project, UserPaths
+from tui_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from tui_agent.llm.client import ModelClient
+    from tui_agent.llm.embedded.process import EmbeddedEngine
+
+Emit = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class Connection:
+    """The way to a model.
+
+    Args:
+        settings: host, model, window and the rest.
+        fallback: whether the embedded engine may be started when no server answers.
+        client: a ready client (tests); then ``settings.host`` is not used.
+    """
+
+    project: Project
+    paths: UserPaths
+    settings: Settings
+    fallback: bool = False
+    given_client: Any = None
+    given_embedder: Any = None
+    model: str = ""
+    info: ModelInfo | None = None
+    options: ModelOptions | None = None
+    client: Any = None
+    lazy_embedder: LateEmbedder = field(default_factory=LateEmbedder)
+    ready: bool = False
+    tools: bool = True
+    degraded: dict[str, str] = field(default_factory=dict)
+    _engine: EmbeddedEngine | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _embedder_chosen: bool = False
+
+    def __post_init__(self) -> None:
+        self.model = self.model or self.settings.model
+        self.tools = self.settings.tools
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded engine answers."""
+        return self._engine is not None
+
+    def status(self) -> ServerStatus:
+        """What the header and the status line show."""
+        client = self.client
+        return ServerStatus(
+            url=client.url if client is not None else self.settings.url,
+            model=self.model,
+            embedded=self.embedded,
+            ready=self.ready,
+            num_ctx=self.options.num_ctx if self.options else 0,
+            tools=self.tools,
+            thinking=bool(self.info and self.info.thinking),
+            embedder=self.lazy_embedder.identity,
+            local=bool(getattr(client, "is_local", True)),
+            degraded=tuple(self.degraded.values()),
+        )
+
+    async def ensure(self, emit: Emit) -> None:
+        """Connect if need be.
+
+        Raises:
+            ModelError: no server, no model, or the engine does not start; the sentence names the fix.
+        """
+        async with self._lock:
+            if not self.ready:
+                await self._connect(emit)
+
+    async def _connect(self, emit: Emit) -> None:
+        emit(PhaseChanged("connecting", f"connecting to {self.settings.url}"))
+        if self.client is None:
+            self.client = await self._make_client(emit)
+        try:
+            info = await self.client.show(self.model)
+        except ServerUnreachable:
+            if not self.fallback or self.embedded or self.given_client is not None or not _engine_installed():
+                raise
+            emit(
+                Notice(
+                    "info",
+                    f"No model server answered at {self.client.url}, so the built-in engine answers.",
+                    key="fallback",
+                )
+            )
+            await self.client.aclose()
+            self.client = await self._start_engine(emit)
+            info = await self.client.show(self.model)
+        except ModelMissing:
+            installed = await self._chat_models()
+            if not installed:
+                raise
+            names = ", ".join(installed[:6])
+            raise ModelMissing(
+                f"The model {self.model!r} is not installed at {self.client.url}.",
+                fix=f"Run `ollama pull {self.model}`, or choose one of those installed: {names} (ctrl+o, or --model).",
+            ) from None
+        self._accept(info, emit)
+
+    async def _chat_models(self) -> list[str]:
+        try:
+            models = await self.client.tags()
+        except ModelError:
+            return []
+        return [m.name for m in models if not m.capabilities or "completion" in m.capabilities]
+
+    def _accept(self, info: ModelInfo, emit: Emit) -> None:
+        from tui_agent.llm.bodies import freeze_options
+
+        extra: dict[str, Any] = {}
+        if self.settings.temperature is not None:
+            extra["temperature"] = self.settings.temperature
+        if self.settings.seed is not None:
+            extra["seed"] = self.settings.seed
+        self.info = info
+        self.options = freeze_options(info, self.settings.num_ctx, keep_alive=self.settings.keep_alive, extra=extra)
+        known = bool(info.capabilities)
+        if self.settings.tools and known and not info.tools:
+            self.tools = False
+            self.degraded["tools"] = "no tools"
+            emit(
+                Notice(
+                    "warning",
+                    f"{info.name} cannot call tools, so it cannot save anything by itself. You can: press s when the "
+                    "app offers it, or choose a model with tools (ctrl+o).",
+                    key="no_tools",
+                )
+            )
+        self.ready = True
+
+    async def _make_client(self, emit: Emit) -> Any:
+        if self.given_client is not None:
+            return self.given_client
+        if self.settings.embedded:
+            return await self._start_engine(emit)
+        from tui_agent.llm.client import ModelClient
+
+        return ModelClient(self.settings.url, allow_remote=self.settings.allow_remote)
+
+    async def _start_engine(self, emit: Emit) -> ModelClient:
+        from tui_agent.llm.client import ModelClient
+        from tui_agent.llm.embedded.process import EmbeddedEngine, Progress
+
+        engine = EmbeddedEngine(
+            gguf=self.settings.gguf,
+            num_ctx=self.settings.num_ctx,
+            models_dir=self.paths.models_dir,
+            slots_dir=self.paths.slots_dir,
+            log_path=self.project.logs_dir / "engine.log",
+        )
+
+        def progress(text: Progress) -> None:
+            emit(PhaseChanged("reading" if text.stage == "reading" else "loading", str(text)))
+
+        url = await engine.start(progress)
+        self._engine = engine
+        client = ModelClient(url)
+        models = await client.tags()
+        self.model = models[0].name
+        return client
+
+    async def choose_embedder(self, emit: Emit) -> bool:
+        """Choose the embedder of this session, once; returns whether it was chosen just now.
+
+        Without one, memory goes on with words alone, which is said.
+        """
+        if self._embedder_chosen:
+            return False
+        self._embedder_chosen = True
+        if self.given_embedder is not None:
+            self.lazy_embedder.set(self.given_embedder)
+            return True
+        from tui_agent.llm.embeddings import choose_embedder
+
+        installed: list[ModelInfo] = []
+        if self.settings.embedder not in ("builtin", "none") and not self.embedded and self.ready:
+            with contextlib.suppress(ModelError):
+                installed = await self.client.tags()
+        server = None if self.embedded or not self.ready else self.client
+        embedder, notice = await choose_embedder(self.settings.embedder, server, installed)
+        self.lazy_embedder.set(embedder)
+        if embedder is None:
+            self.degraded["embedder"] = "words only"
+        if notice and embedder is None:
+            emit(Notice("warning", notice, key="embedder"))
+        return embedder is not None
+
+    def refreeze(self, emit: Emit) -> None:
+        """Take over changed sampling and window settings for the model in use."""
+        if self.info is not None:
+            self.tools = self.settings.tools
+            self._accept(self.info, emit)
+
+    async def forget_states(self) -> None:
+        """Delete kept prompt states of the built-in engine: they hold text that may have to go."""
+        if self._engine is not None:
+            await asyncio.to_thread(self._engine.forget_states)
+        else:
+            from tui_agent.llm.embedded.slots import delete_slot_states
+
+            await asyncio.to_thread(delete_slot_states, self.paths.slots_dir)
+
+    def drop_tools(self) -> bool:
+        """Go on without tools after the server refused them; false when there were none to drop."""
+        if not self.tools:
+            return False
+        self.tools = False
+        self.degraded["tools"] = "no tools"
+        return True
+
+    async def switch_model(self, name: str, emit: Emit) -> None:
+        """Talk to another model from now on; the old one stays in force when the new one cannot be had."""
+        async with self._lock:
+            if self.client is None:
+                self.model = name
+                return
+            info = await self.client.show(name)
+            self.model = name
+            self.tools = self.settings.tools
+            self.degraded.pop("tools", None)
+            self._accept(info, emit)
+
+    async def aclose(self) -> None:
+        """Close the client and end the engine if we started it."""
+        if self.client is not None and self.given_client is None:
+            with contextlib.suppress(ModelError):
+                await self.client.aclose()
+        if self._engine is not None:
+            await self._engine.stop()
+            self._engine = None
+        self.client = None
+        self.ready = False
+
+
+def _engine_installed() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("xllamacpp") is not None

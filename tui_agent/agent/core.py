@@ -1,0 +1,514 @@
+"""The inside of a session: stores, prompt, model and working memory, wired together for one conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
+from typing import Any
+
+from tui_agent.agent.compaction import SUMMARY_REQUEST, keep_whole_turns, limit_of, plain_summary, with_summary
+from tui_agent.agent.connection import Connection, Emit
+from tui_agent.agent.events import ContextUsage, Event, MemoryChanged, Notice, PhaseChanged
+from tui_agent.agent.prompt import LogEntry, Prompt, Section
+from tui_agent.agent.rounds import Request, Round
+from tui_agent.agent.sources import PromptSources
+from tui_agent.agent.stores import Stores
+from tui_agent.agent.tools.base import ToolResult
+from tui_agent.agent.tools.memory_tools import memory_tools
+from tui_agent.agent.tools.project_files import project_tools
+from tui_agent.agent.tools.registry import Toolbox
+from tui_agent.agent.views import HotRow
+from tui_agent.llm.tokens import TokenEstimator
+from tui_agent.llm.types import Metrics, ModelOptions, ToolCall
+from tui_agent.memory.history import History
+from tui_agent.memory.recall import Recaller
+from tui_agent.memory.records import MASK
+from tui_agent.memory.secrets import redact
+from tui_agent.memory.skills import Skill
+from tui_agent.memory.text import normalise
+from tui_agent.memory.types import RecallRecord
+from tui_agent.memory.working import WorkingMemory
+from tui_agent.memory.working_types import ColdItem, HotItem, MemoryEvent
+from tui_agent.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_PROMPT_STATE = "prompt"
+_MOVES = {"pin_released": "released"}
+_ZONES = {"evicted": "cold", "put_away": "cold"}
+_GOAL_CHARS = 160
+_LONG_PASTE = 2_000
+
+
+class Core:
+    """One conversation. Turns and the session facade share it; nothing outside the agent package does."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        settings: Settings,
+        connection: Connection,
+        sources: PromptSources,
+        working: WorkingMemory,
+        recaller: Recaller,
+        estimator: TokenEstimator,
+        session_id: str,
+    ) -> None:
+        self.stores = stores
+        self.settings = settings
+        self.connection = connection
+        self.sources = sources
+        self.working = working
+        self.recaller = recaller
+        self.estimator = estimator
+        self.session_id = session_id
+        self.goal = ""
+        self.title = ""
+        self.todos: list[str] = []
+        self.not_now: set[str] = set()
+        self.prompt = Prompt(self.count)
+        self.last_usage: ContextUsage | None = None
+        self._saving: set[asyncio.Task[object]] = set()
+        keep = settings.keep_messages
+        self._all_tools = [
+            *memory_tools(stores, self._recall_for_tool, self._save_todos, keep),
+            *project_tools(stores.project.root),
+        ]
+        order = ("edit_file", "read_memory", "remember", "recall", "search_history", "read_file", "search_files")
+        self._all_tools.sort(key=lambda tool: order.index(tool.name) if tool.name in order else len(order))
+        self.toolbox = Toolbox(self._all_tools, count=self.count, cap=int(0.15 * settings.num_ctx))
+
+    # -- short cuts -----------------------------------------------------------------------------------------------
+
+    @property
+    def db(self) -> Any:
+        """The database, for ``await core.db.run(...)``."""
+        return self.stores.db
+
+    @property
+    def history(self) -> History:
+        """Sessions and messages."""
+        return self.stores.history
+
+    @property
+    def client(self) -> Any:
+        """The connected model client."""
+        return self.connection.client
+
+    @property
+    def model(self) -> str:
+        """The model in use."""
+        return self.connection.model
+
+    @property
+    def options(self) -> ModelOptions:
+        """The frozen options of the model in use; only valid once connected."""
+        assert self.connection.options is not None
+        return self.connection.options
+
+    @property
+    def think(self) -> bool | str | None:
+        """What to send as ``think``: the user's wish, and nothing to models that cannot."""
+        info = self.connection.info
+        if info is None or not info.thinking:
+            return None
+        return self.settings.think
+
+    def count(self, text: str) -> int:
+        """Tokens of ``text`` for the model in use, estimated and calibrated."""
+        return self.estimator.estimate(text)
+
+    # -- the fixed part -------------------------------------------------------------------------------------------
+
+    def sections(self) -> list[Section]:
+        """The files that stand in the fixed part, as they are on disk now."""
+        return self.sources.sections()
+
+    def rules_hash(self) -> str:
+        """Identity of the rules an answer ran under."""
+        return self.sources.rules_hash()
+
+    def matching_skills(self, text: str) -> list[Skill]:
+        """Skills whose trigger matches ``text``."""
+        return self.sources.matching_skills(text)
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tool schemas to offer: all of them, or none for a model without tools."""
+        return self.toolbox.schemas if self.connection.tools else []
+
+    async def open_prompt(self) -> None:
+        """Continue the stored prefix of this session byte for byte, or begin the first one."""
+        state = await self.db.run(self.history.load_state, self.session_id, _PROMPT_STATE)
+        if state and state.get("tools") == self.tools():
+            entries = await self.db.run(self.history.wire_log, self.session_id, state["epoch"])
+            log_ = [LogEntry(e["message"], tuple(e.get("refs", ()))) for _, e in entries]
+            prompt = self.prompt
+            prompt.start_epoch(
+                project=self.stores.project.name,
+                keep_messages=self.settings.keep_messages,
+                sections=[Section(s["name"], s["text"]) for s in state["sections"]],
+                tools=self.tools(),
+                log=log_,
+                epoch=state["epoch"],
+            )
+            prompt.system = state["system"]
+            prompt.announced = dict(state["announced"])
+            prompt.date = state.get("date", "")
+            prompt.visible.update(state.get("visible", ()))
+            if prompt.log and prompt.log[-1].message["role"] != "assistant":
+                # The app was killed before the answer was complete: what is on disk of it closes the turn.
+                await self._append(LogEntry({"role": "assistant", "content": await self._killed_answer()}))
+            return
+        await self.start_epoch(())
+
+    async def _killed_answer(self) -> str:
+        messages = await self.db.run(self.history.messages, self.session_id)
+        last = messages[-1] if messages else None
+        said = last.content.strip() if last is not None and last.role == "assistant" else ""
+        return f"{said} (interrupted)".strip()
+
+    async def start_epoch(self, log_: Sequence[LogEntry]) -> None:
+        """Begin a new prefix: files folded in, ``log_`` as its first messages."""
+        epoch = await self.db.run(self.history.new_epoch, self.session_id)
+        self.prompt.start_epoch(
+            project=self.stores.project.name,
+            keep_messages=self.settings.keep_messages,
+            sections=self.sections(),
+            tools=self.tools(),
+            log=log_,
+            epoch=epoch,
+        )
+        if log_:
+            await self.db.run(
+                self.history.wire_append, self.session_id, self.prompt.epoch, [entry.as_dict() for entry in log_]
+            )
+        await self.save_prompt_state()
+
+    async def save_prompt_state(self) -> None:
+        """Keep what a restart needs to send the same bytes again."""
+        prompt = self.prompt
+        in_log = {ref for entry in prompt.log for ref in entry.refs}
+        state = {
+            "epoch": prompt.epoch,
+            "system": prompt.system,
+            "tools": prompt.tools,
+            "sections": [{"name": s.name, "text": s.text} for s in prompt.sections.values()],
+            "announced": prompt.announced,
+            "date": prompt.date,
+            "visible": sorted(prompt.visible - in_log),
+            "estimator": self.estimator.to_state(),
+        }
+        await self.db.run(self.history.save_state, self.session_id, _PROMPT_STATE, state)
+
+    async def _append(self, entry: LogEntry) -> None:
+        self.prompt.append(entry)
+        await self.db.run(self.history.wire_append, self.session_id, self.prompt.epoch, [entry.as_dict()])
+
+    async def connected(self, emit: Emit) -> None:
+        """Be connected, with the tools on offer in the prompt.
+
+        Raises:
+            ModelError: see ``Connection.ensure``.
+        """
+        await self.connection.ensure(emit)
+        self.toolbox.cap = max(256, int(0.15 * self.options.num_ctx))
+        if self.prompt.tools != self.tools():
+            await self.start_epoch(self.prompt.log)
+
+    async def drop_tools(self) -> bool:
+        """Go on without tools (the server refused them); begins a new prefix without them."""
+        if not self.connection.drop_tools():
+            return False
+        await self.start_epoch(self.prompt.log)
+        return True
+
+    async def choose_embedder(self, emit: Emit) -> None:
+        """Have the session's embedder, and vectors for what has none yet (in the background)."""
+        if await self.connection.choose_embedder(emit):
+            self._spawn(self._index())
+
+    async def _index(self) -> None:
+        await self.recaller.index_missing()
+        while await self.working.reembed():
+            pass
+
+    async def warm(self, emit: Emit) -> None:
+        """Let the server read the fixed part while the user types, so that the first answer need not wait for it.
+
+        Raises:
+            ModelError: the server's trouble; nothing depends on it.
+        """
+        if self.prompt.log or not self.connection.ready:
+            return
+        emit(PhaseChanged("loading", f"loading {self.model}"))
+        await self.client.load(self.model, self.options)
+        if self.connection.embedded:
+            emit(PhaseChanged("reading", "reading the fixed part ahead"))
+            ahead = ModelOptions(self.options.num_ctx, 1, self.options.keep_alive, self.options.extra)
+            messages = [*self.prompt.messages(), {"role": "user", "content": ""}]
+            async for _ in self.client.chat(self.model, messages, options=ahead, tools=self.prompt.tools):
+                pass
+
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._saving.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[object]) -> None:
+        self._saving.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("background work failed", exc_info=error)
+
+    # -- room in the window ---------------------------------------------------------------------------------------
+
+    async def make_room(self, entry: LogEntry, emit: Emit) -> list[Event]:
+        """Compact when the request with ``entry`` would not leave room for the answer."""
+        options = self.options
+        limit = limit_of(options.num_ctx, options.num_predict)
+        if sum(self.prompt.tokens([entry]).values()) <= limit or not self.prompt.log:
+            return []
+        older, kept = keep_whole_turns(
+            self.prompt,
+            keep_messages=self.settings.keep_messages,
+            budget=int(0.4 * options.num_ctx),
+            size=self.prompt.message_tokens,
+        )
+        if not older:
+            return []
+        summary = await self._summary() or plain_summary(older)
+        await self.start_epoch(with_summary(summary, kept))
+        await self.db.run(
+            self.history.append,
+            self.session_id,
+            "notice",
+            f"The window was full: {len(older)} older messages are now a summary for the model. Nothing is lost "
+            f"here.\n\n{summary}",
+            meta={"compaction": len(older)},
+        )
+        return [
+            Notice(
+                "info",
+                f"The window was full, so {len(older)} older messages were summarised for the model; the last "
+                f"{len(kept)} stay word for word.",
+            )
+        ]
+
+    async def _summary(self) -> str:
+        """One more call on the same prefix, so that the model server reads only the request itself."""
+        request = Request(
+            self.model,
+            [*self.prompt.messages(), {"role": "user", "content": SUMMARY_REQUEST}],
+            self.prompt.tools,
+            self.options,
+            self.think,
+            sum(self.prompt.tokens().values()),
+        )
+        outcome = await Round(self.client, lambda event: None, lambda text, thinking: None).run(request)
+        return outcome.text.strip() if outcome.end in ("done", "length") and not outcome.calls else ""
+
+    def observe(self, estimated: int, metrics: Metrics) -> None:
+        """Let the server's count correct our estimate."""
+        if metrics.prompt_tokens:
+            self.estimator.observe(estimated, metrics.prompt_tokens)
+
+    def usage(self, metrics: Metrics | None, record: RecallRecord | None) -> ContextUsage:
+        """Tokens of the last request by part."""
+        parts = self.prompt.tokens()
+        rules = sum(self.count(section.text) for section in self.prompt.sections.values())
+        recalled = sum(item.tokens for item in record.items) if record else 0
+        options = self.connection.options
+        window = options.num_ctx if options else self.settings.num_ctx
+        shown = {
+            "system": max(0, parts["system"] - rules),
+            "files": rules,
+            "tools": parts["tools"],
+            "recalled": recalled,
+            "history": max(0, parts["history"] - recalled),
+            "reply": options.num_predict if options else 0,
+        }
+        used = sum(shown.values()) - shown["reply"]
+        measured = bool(metrics and metrics.prompt_tokens)
+        if metrics and metrics.prompt_tokens:
+            used = metrics.prompt_tokens + (metrics.output_tokens or 0)
+        self.last_usage = ContextUsage(used, window, shown, measured)
+        return self.last_usage
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    async def first_goal(self, text: str) -> None:
+        """The first request of a session is its goal, until the user says otherwise."""
+        if self.goal:
+            return
+        line = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_GOAL_CHARS]
+        if line:
+            await self.set_goal(line)
+            if not self.title:
+                self.title = line[:80]
+                await self.db.run(self.history.set_title, self.session_id, self.title)
+
+    async def set_goal(self, text: str) -> list[Event]:
+        """Set the goal for scoring and recall; returns what the working memory proposes."""
+        self.goal = text
+        await self.db.run(self.history.set_goal, self.session_id, text)
+        return await self.working_events(self.working.set_goal(text))
+
+    async def working_events(self, action: Awaitable[Any]) -> list[Event]:
+        """Await one working-memory call and return the automatic moves it caused, as events."""
+        events = self.working.events
+        last = events[-1] if events else None
+        await action
+        self.working_save()
+        moves: list[MemoryEvent] = []
+        for move in reversed(self.working.events):
+            if move is last:
+                break
+            moves.append(move)
+        return [
+            MemoryChanged(_MOVES.get(move.event, move.event), _ZONES.get(move.event, "hot"), move.item_id, move.text)
+            for move in reversed(moves)
+            if move.automatic
+        ]
+
+    async def bring_recalled(self, record: RecallRecord) -> list[Event]:
+        """Put-away items of this session that were recalled become hot again, as ``recalled``."""
+        wanted = [item.id for item in record.items if item.store == "cold"]
+        events: list[Event] = []
+        for item_id in wanted:
+            row = await self.cold_row(item_id)
+            if row is not None and row.session_id == self.session_id:
+                events += await self.working_events(self.working.bring_back(item_id))
+                events.append(MemoryChanged("brought_back", "hot", item_id, row.summary, "it fits the question"))
+        return events
+
+    def hot_row(self, item_id: str) -> HotItem | None:
+        """One hot item."""
+        return next((row for row in self.working.hot() if row.id == item_id), None)
+
+    async def cold_row(self, item_id: str) -> ColdItem | None:
+        """One put-away item."""
+        page = await self.working.cold("", limit=1_000_000)
+        return next((row for row in page.rows if row.id == item_id), None)
+
+    async def remember_result(self, call: ToolCall, result: ToolResult) -> tuple[tuple[str, ...], list[Event]]:
+        """Put a tool's result into the working memory; returns the references that became visible, and the moves."""
+        if not result.item_kind or not result.ok:
+            return (), []
+        return await self.add_item(
+            result.item_kind,
+            result.item_text or result.text,
+            summary=f"{call.name} {result.source}".strip(),
+            source=result.source or call.name,
+        )
+
+    async def add_item(self, kind: str, text: str, *, summary: str, source: str) -> tuple[tuple[str, ...], list[Event]]:
+        """Add one item to the working memory, secrets left out: its cold zone is on disk."""
+        item_id = ""
+        text, summary = redact(text).text, redact(summary).text
+
+        async def add() -> None:
+            nonlocal item_id
+            item_id = await self.working.add(kind, text, summary=summary, source=source)
+
+        events = await self.working_events(add())
+        return (f"hot:{item_id}", f"cold:{item_id}"), events
+
+    async def keep_paste(self, text: str, message_id: str) -> tuple[tuple[str, ...], list[Event]]:
+        """A long paste becomes an item of its own, so that it can be put away and found again."""
+        if len(text) < _LONG_PASTE:
+            return (), []
+        kind = "test_result" if " passed" in text and (" failed" in text or "pytest" in text) else "log"
+        if "```" in text or text.count("\n    ") > 20:
+            kind = "file"
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "paste")[:72]
+        return await self.add_item(kind, text, summary=f"pasted: {first}", source=f"message {message_id}")
+
+    async def hot_rows(self) -> list[HotRow]:
+        """The hot zone, best first."""
+        return [
+            HotRow(
+                id=row.id,
+                kind=row.kind,
+                text=row.text,
+                summary=row.summary,
+                tokens=row.tokens,
+                score=row.score,
+                terms=row.terms,
+                pinned=row.pinned,
+                age=row.age,
+                source=row.source,
+                created_at=row.created_at,
+                in_prompt=f"hot:{row.id}" in self.prompt.visible,
+            )
+            for row in self.working.hot()
+        ]
+
+    def working_save(self) -> None:
+        """Save hot zone and prompt state in the background."""
+        self._spawn(self._save())
+
+    async def _save(self) -> None:
+        await self.working.save()
+        await self.save_prompt_state()
+
+    async def facts_changed(self) -> None:
+        """Facts were written or changed: files are read again and vectors filled in the background."""
+        await asyncio.to_thread(self.sources.refresh)
+        self._spawn(self.recaller.index_missing())
+
+    async def model_changed(self) -> None:
+        """Another model answers: a new prefix for it, with the same log."""
+        await self.db.run(self.history.set_model, self.session_id, self.model)
+        await self.start_epoch(self.prompt.log)
+
+    def masked_log(self, spans: Sequence[str]) -> list[LogEntry]:
+        """The log with every span replaced, for the new prefix after something was deleted for good."""
+        masked = []
+        for entry in self.prompt.log:
+            text = json.dumps(entry.message, ensure_ascii=False)
+            for span in sorted(spans, key=len, reverse=True):
+                text = text.replace(json.dumps(span, ensure_ascii=False)[1:-1], MASK)
+            masked.append(LogEntry(json.loads(text), entry.refs))
+        return masked
+
+    async def leave(self) -> None:
+        """The conversation is left in an orderly way."""
+        await self.working.save()
+        await self.save_prompt_state()
+        await self.db.run(self.history.end_session, self.session_id)
+
+    async def settled(self) -> None:
+        """Wait until background saves are done."""
+        while self._saving:
+            await asyncio.gather(*tuple(self._saving), return_exceptions=True)
+
+    def refs_in_files(self) -> set[str]:
+        """Facts whose line already stands in the fixed part of the prompt."""
+        return self.sources.refs_in(self.prompt.sections.values())
+
+    async def already_known(self) -> set[str]:
+        """Normalised texts of everything that is live, for the promise check."""
+        rows = await self.db.run(self.stores.facts.live)
+        return {normalise(text) for row in rows for text in (row.fact, row.quote, row.target_line) if text}
+
+    async def mark_used(self, ids: Collection[str]) -> None:
+        """Facts that really went into a prompt."""
+        if ids:
+            await self.db.run(self.stores.facts.used, list(ids))
+
+    async def _recall_for_tool(self, query: str, turn: Any) -> RecallRecord:
+        return await self.recaller.recall(
+            query,
+            goal=self.goal,
+            session_id=self.session_id,
+            masked=turn.masked,
+            top_k=max(5, self.settings.recall.top_k),
+            threshold=self.settings.recall.threshold,
+            max_tokens=self.toolbox.cap,
+            count=self.count,
+        )
+
+    async def _save_todos(self, todos: list[str]) -> None:
+        self.todos = todos
+        await self.db.run(self.history.save_state, self.session_id, "todos", todos)

@@ -1,0 +1,102 @@
+"""What the newest user message carries: recalled items, hot items, matched skills, changed files and the date."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.events import Event, Notice
+from tui_agent.agent.prompt import DataBlock, LogEntry, ref_of, render_item
+from tui_agent.memory.prompt_files import PromptSection, cut_section
+from tui_agent.memory.text import utc_now
+from tui_agent.memory.types import RecalledItem, RecallRecord
+
+if TYPE_CHECKING:
+    from tui_agent.agent.core import Core
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """The message to send, what recall found, and what the user should be told about it."""
+
+    entry: LogEntry
+    record: RecallRecord
+    events: tuple[Event, ...] = ()
+
+
+async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
+    """Build the newest user message for ``text``. Nothing that is visible in the window is sent again."""
+    prompt = core.prompt
+    block = DataBlock()
+    events: list[Event] = []
+
+    today = utc_now()[:10]
+    if prompt.date != today:
+        block.notes.append(f"Today is {today}.")
+        prompt.date = today
+
+    for section in prompt.changed_sections(core.sections()):
+        if section.text.strip():
+            block.notes.append(f"{section.name} was changed; from now on it says:\n{section.text.strip()}")
+        else:
+            block.notes.append(f"{section.name} was emptied; what it said no longer holds.")
+
+    visible = set(prompt.visible) | core.refs_in_files()
+    masked = {*masked, *core.not_now}
+    settings = core.settings.recall
+    record = await core.recaller.recall(
+        text,
+        goal=core.goal,
+        session_id=core.session_id,
+        visible=visible,
+        masked=masked,
+        top_k=settings.top_k,
+        threshold=settings.threshold,
+        max_tokens=settings.max_tokens,
+        count=core.count,
+    )
+    hot = await hot_items(core, text, visible | {ref_of(item) for item in record.items}, masked)
+    first = len(record.items) + 1
+    sent = (*record.items, *(replace(item, rank=first + number) for number, item in enumerate(hot)))
+    record = replace(record, items=sent, rules_hash=core.rules_hash())
+    block.items.extend(sent)
+
+    for skill in core.matching_skills(text):
+        ref = f"skill:{skill.name}"
+        if ref not in prompt.visible:
+            whole = PromptSection(skill.name, str(skill.path), skill.body)
+            cut = cut_section(whole, core.settings.files.skill_max_tokens, core.count)
+            block.skills.append((skill.name, cut.text))
+            prompt.visible.add(ref)
+            events.append(Notice("info", f"Skill loaded: {skill.name}.", key=f"skill:{skill.name}"))
+
+    entry = prompt.user_message(text, block)
+    await core.mark_used([item.id for item in sent if item.store == "fact"])
+    return Fed(entry, record, tuple(events))
+
+
+async def hot_items(core: Core, text: str, visible: Collection[str], masked: Collection[str]) -> list[RecalledItem]:
+    """Hot items the model cannot see any more, best first, within the working memory's share of the message."""
+    chosen: list[RecalledItem] = []
+    left = core.settings.working_memory.max_tokens
+    for row in await core.hot_rows():
+        item = RecalledItem(
+            store="hot",
+            id=row.id,
+            text=row.text,
+            score=row.score,
+            terms=row.terms,
+            kind=row.kind,
+            source=row.source,
+            created_at=row.created_at,
+            tokens=row.tokens,
+        )
+        ref = ref_of(item)
+        if ref in visible or ref in masked or f"cold:{row.id}" in visible:
+            continue
+        size = core.count(render_item(item))
+        if size <= left:
+            chosen.append(item)
+            left -= size
+    return chosen

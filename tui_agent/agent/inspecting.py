@@ -1,0 +1,269 @@
+"""What panes and inspector show: rows of the working memory, and everything known of one item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.agent.views import ColdRow, ColdView, Field, HotView, Inspection
+from tui_agent.memory.quarantine import Quarantined
+from tui_agent.memory.text import fold, parse_utc, utc_now
+from tui_agent.memory.types import Fact, RecalledItem
+
+if TYPE_CHECKING:
+    from tui_agent.agent.core import Core
+
+_MEANINGS = {
+    "visible": "it is in the conversation or the files already, so it was not sent again",
+    "threshold": "its score is below the threshold",
+    "budget": "there was no room for it in this message",
+    "superseded": "a newer statement replaced it",
+    "cooldown": "it was put away moments ago",
+    "masked": "it was left out on request",
+}
+
+
+def age_words(when: str, now: str | None = None) -> str:
+    """``today``, ``3 days ago``, ``7 months ago`` for a stored time, or an empty string."""
+    if not when:
+        return ""
+    days = (parse_utc(now or utc_now()) - parse_utc(when)).days
+    if days <= 0:
+        return "today"
+    if days == 1:
+        return "yesterday"
+    if days < 60:
+        return f"{days} days ago"
+    return f"{days // 30} months ago" if days < 720 else f"{days // 365} years ago"
+
+
+class Inspector:
+    """Read-only views over the current core."""
+
+    def __init__(self, core: Callable[[], Core]) -> None:
+        self._core = core
+
+    async def hot(self, sort: str = "score") -> HotView:
+        """The hot pane."""
+        core = self._core()
+        rows = await core.hot_rows()
+        if sort == "age":
+            rows.sort(key=lambda row: row.age)
+        elif sort == "tokens":
+            rows.sort(key=lambda row: -row.tokens)
+        last = core.working.events[-1] if core.working.events else None
+        return HotView(
+            rows=tuple(rows),
+            used=core.working.used_tokens,
+            budget=core.working.max_tokens,
+            pinned_tokens=core.working.pinned_tokens,
+            last_event=last.text if last is not None else "",
+        )
+
+    async def cold(self, query: str = "", limit: int = 200) -> ColdView:
+        """The cold pane."""
+        core = self._core()
+        page = await core.working.cold(query, limit)
+        return ColdView(
+            rows=tuple(
+                ColdRow(
+                    id=row.id,
+                    kind=row.kind,
+                    text=row.text,
+                    summary=row.summary,
+                    tokens=row.tokens,
+                    reason=row.reason,
+                    step=row.step,
+                    put_away_at=row.put_away_at,
+                    cooldown=row.cooldown,
+                    source=row.source,
+                    session_id=row.session_id,
+                    pinned=row.pinned,
+                )
+                for row in page.rows
+            ),
+            total=page.total,
+            query=query,
+        )
+
+    async def inspect(self, ref: str) -> Inspection:
+        """Everything known of the item behind ``ref``.
+
+        Raises:
+            LookupError: there is no such item any more.
+        """
+        store, _, item_id = ref.partition(":")
+        core = self._core()
+        if store == "fact":
+            fact: Fact | None = await core.db.run(core.stores.facts.get, item_id)
+            if fact is None:
+                raise LookupError("That fact is not there any more.")
+            return await self._fact(fact)
+        if store == "hot":
+            for row in await core.hot_rows():
+                if row.id == item_id:
+                    fields = [
+                        Field("kind", row.kind),
+                        Field("tokens", f"{row.tokens:,}"),
+                        Field("since", f"{row.created_at} UTC" if row.created_at else ""),
+                        Field("last used", f"{row.age} steps ago"),
+                        Field("in the prompt", "yes, the model sees it" if row.in_prompt else "not now"),
+                    ]
+                    actions = ("unpin" if row.pinned else "pin", "put_away", "touch", "edit")
+                    return Inspection(
+                        ref,
+                        row.summary or row.kind,
+                        row.text,
+                        _known(fields),
+                        row.terms,
+                        row.score,
+                        source=row.source,
+                        why="score = kind + references + goal + freshness − size",
+                        pinned=row.pinned,
+                        actions=actions,
+                    )
+            ref, store = f"cold:{item_id}", "cold"
+        if store == "cold":
+            cold = await core.cold_row(item_id)
+            if cold is None:
+                raise LookupError("That item is not there any more.")
+            fields = [
+                Field("kind", cold.kind),
+                Field("tokens", f"{cold.tokens:,}"),
+                Field("put away", f"{cold.put_away_at} UTC, step {cold.step}"),
+                Field("because", cold.reason),
+                Field("returns by itself", f"not for {cold.cooldown} more steps" if cold.cooldown else "when it fits"),
+                Field("session", "this one" if cold.session_id == core.session_id else "an earlier one"),
+            ]
+            return Inspection(
+                ref, cold.summary or cold.kind, cold.text, _known(fields), source=cold.source, actions=("bring_back",)
+            )
+        if store == "message":
+            message = await core.db.run(core.history.message, item_id)
+            fields = [Field("said by", message.role), Field("when", f"{message.created_at} UTC")]
+            if message.status != "complete":
+                fields.append(Field("status", message.status.replace("_", " ")))
+            return Inspection(ref, "message", message.content, tuple(fields))
+        if store == "quarantine":
+            for item in await core.db.run(core.stores.facts.quarantined):
+                if item.id == item_id:
+                    return _waiting(item)
+            raise LookupError("It does not wait any more.")
+        if store == "file":
+            file = await core.db.run(core.stores.files.file, item_id)
+            fields = [Field("file", str(file.path)), Field("changed", f"{file.modified_at} UTC")]
+            return Inspection(ref, item_id, file.text, tuple(fields), source=item_id)
+        raise LookupError(f"Nothing is known as {ref!r}.")
+
+    async def _fact(self, fact: Fact) -> Inspection:
+        core = self._core()
+        chain: list[Fact] = await core.db.run(core.stores.facts.chain, fact.id)
+        live = await core.db.run(core.stores.facts.is_live, fact.id)
+        recalled = await self._last_recall(fact.id)
+        fields = [
+            Field("kind", str(fact.kind)),
+            Field("about", fact.subject),
+            Field("importance", f"{fact.importance} of 10"),
+            Field("scope", "all projects" if str(fact.scope) == "user" else "this project"),
+            Field("said", f"{fact.created_at} UTC, {age_words(fact.created_at)}"),
+            Field("confirmed", f"{fact.confirmed_at} UTC, {age_words(fact.confirmed_at)}"),
+            Field("holds until", f"{fact.expires_at} UTC" if fact.expires_at else "further notice"),
+            Field("last used", f"{fact.last_used_at} UTC" if fact.last_used_at else "never yet"),
+            Field("written in", fact.target),
+        ]
+        history = tuple(
+            f"{row.created_at[:10]}  {row.fact}" + ("" if row.id != fact.id else "  (this one)") for row in chain
+        )
+        actions = ("unpin" if fact.pinned else "pin", "confirm", "correct", "expire", "put_away", "delete_forever")
+        return Inspection(
+            f"fact:{fact.id}",
+            fact.subject or str(fact.kind),
+            fact.fact,
+            _known(fields),
+            recalled.terms if recalled is not None else (),
+            recalled.score if recalled is not None else None,
+            fact.quote,
+            fact.source,
+            why=_why(recalled) if recalled is not None else "not recalled in this session yet",
+            history=history if len(history) > 1 else (),
+            pinned=fact.pinned,
+            actions=actions if live else ("delete_forever",),
+        )
+
+    async def _last_recall(self, fact_id: str) -> RecalledItem | None:
+        """How the fact fared when it was last a candidate in this session."""
+        core = self._core()
+        messages = await core.db.run(core.history.messages, core.session_id)
+        for message in reversed(messages):
+            if message.role != "assistant":
+                continue
+            record = await core.db.run(core.history.recall, message.id)
+            if record is None:
+                continue
+            for item in (*record.items, *record.near):
+                if item.store == "fact" and item.id == fact_id:
+                    return RecalledItem(**{name: getattr(item, name) for name in item.__slots__})
+        return None
+
+    async def remembered(self) -> list[Inspection]:
+        """Every live fact, the user's own notes first, then by kind and age."""
+        core = self._core()
+        facts: list[Fact] = await core.db.run(core.stores.facts.live)
+        facts.sort(
+            key=lambda f: (str(f.scope) != "user", f.target != "knowledge/user.md", str(f.kind), fold(f.subject))
+        )
+        return [await self._fact_row(fact) for fact in facts]
+
+    async def _fact_row(self, fact: Fact) -> Inspection:
+        fields = [
+            Field("kind", str(fact.kind)),
+            Field("said", fact.created_at[:10]),
+            Field("confirmed", fact.confirmed_at[:10]),
+            Field("holds until", fact.expires_at or ""),
+            Field("written in", fact.target),
+        ]
+        return Inspection(
+            f"fact:{fact.id}",
+            fact.subject or str(fact.kind),
+            fact.fact,
+            _known(fields),
+            quote=fact.quote,
+            source=fact.source,
+            pinned=fact.pinned,
+            actions=("unpin" if fact.pinned else "pin", "confirm", "correct", "expire", "delete_forever"),
+        )
+
+    async def quarantined(self) -> list[Inspection]:
+        """What waits for the user's decision."""
+        core = self._core()
+        waiting: list[Any] = await core.db.run(core.stores.facts.quarantined)
+        return [_waiting(item) for item in waiting]
+
+
+def _known(fields: list[Field]) -> tuple[Field, ...]:
+    return tuple(field for field in fields if field.value)
+
+
+def _waiting(item: Quarantined) -> Inspection:
+    proposal = item.proposal
+    fields = [
+        Field("proposed by", f"{proposal.proposer} ({proposal.origin})"),
+        Field("since", f"{item.created_at} UTC"),
+        Field("would go to", proposal.target),
+    ]
+    return Inspection(
+        f"quarantine:{item.id}",
+        "waits for you",
+        proposal.text,
+        _known(fields),
+        quote=proposal.quote,
+        source=proposal.source,
+        why=item.reason,
+        actions=("approve", "reject"),
+    )
+
+
+def _why(item: RecalledItem) -> str:
+    if item.status == "sent":
+        return f"recalled as number {item.rank} for the last answer that it fitted"
+    return f"close, but not sent: {_MEANINGS.get(item.status, item.status)}"

@@ -1,0 +1,483 @@
+"""``Session``: the composition root, and the only object the TUI and the commands hold."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import Any
+
+from tui_agent.agent.actions import MemoryActions
+from tui_agent.agent.connection import Connection
+from tui_agent.agent.core import Core
+from tui_agent.agent.events import Event, Notice, PhaseChanged
+from tui_agent.agent.inspecting import Inspector
+from tui_agent.agent.opening import open_core
+from tui_agent.agent.reload import LiveReload
+from tui_agent.agent.stores import Stores
+from tui_agent.agent.transcript import transcript_of
+from tui_agent.agent.turn import Turn
+from tui_agent.agent.views import (
+    ActionResult,
+    ColdView,
+    ContextView,
+    HotView,
+    Inspection,
+    PromptPart,
+    ServerStatus,
+    SessionRow,
+    TranscriptEntry,
+)
+from tui_agent.llm.errors import ModelError
+from tui_agent.llm.types import ModelInfo
+from tui_agent.memory.types import RecallRecord
+from tui_agent.project import Project, UserPaths
+from tui_agent.settings import Loaded, Settings
+
+log = logging.getLogger(__name__)
+
+
+class Session:
+    """One conversation in one project. All methods run on one event loop.
+
+    Make it with :meth:`open`, and close it with :meth:`close`. Background events (a file changed, the server came
+    up) reach the callbacks of :meth:`subscribe`; a turn's events come from :meth:`send`.
+    """
+
+    def __init__(self, stores: Stores, loaded: Loaded, connection: Connection, core: Core) -> None:
+        self._stores = stores
+        self.loaded = loaded
+        self._connection = connection
+        self._core = core
+        self._listeners: list[Callable[[Event], None]] = []
+        self._turn: Turn | None = None
+        self._turn_task: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._reload = LiveReload(self, self._emit)
+        self._actions = MemoryActions(lambda: self._core, self._emit)
+        self._inspector = Inspector(lambda: self._core)
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        project: Project,
+        settings: Loaded | Settings,
+        *,
+        resume: str = "new",
+        user_paths: UserPaths | None = None,
+        client: Any = None,
+        embedder: Any = None,
+        interactive: bool = True,
+        fallback: bool | None = None,
+    ) -> Session:
+        """Open the project's memory and a session in it; no model server is touched yet.
+
+        Args:
+            project: the project folder.
+            settings: settings, with their problems when they were loaded from files.
+            resume: ``new``, ``continue`` (the last session), or a session id or its unique end.
+            client: a ready model client instead of one made from the settings.
+            embedder: a ready embedder instead of the one the settings name.
+            interactive: whether a person watches; then memory files are watched too.
+            fallback: whether the built-in engine may answer when no server does; by default only for people who
+                named no server.
+
+        Raises:
+            StoreError: the project's database cannot be used.
+            LookupError: there is no such session.
+        """
+        loaded = settings if isinstance(settings, Loaded) else Loaded(settings, (), {}, ())
+        paths = user_paths or UserPaths.find()
+        stores = await asyncio.to_thread(Stores.open, project, loaded.settings, paths)
+        if fallback is None:
+            fallback = interactive and loaded.settings.host is None
+        connection = Connection(
+            project, paths, loaded.settings, fallback=fallback, given_client=client, given_embedder=embedder
+        )
+        try:
+            core = await open_core(stores, loaded.settings, connection, resume)
+        except BaseException:
+            await asyncio.to_thread(stores.close)
+            raise
+        session = cls(stores, loaded, connection, core)
+        if interactive and loaded.settings.watch:
+            session._reload.start()
+        return session
+
+    # -- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._core.session_id
+
+    @property
+    def title(self) -> str:
+        """The first request's first line."""
+        return self._core.title
+
+    @property
+    def goal(self) -> str:
+        """What the conversation is about, for scoring and recall."""
+        return self._core.goal
+
+    @property
+    def core(self) -> Core:
+        """The inside of the conversation, for the other rooms of this package."""
+        return self._core
+
+    @property
+    def stores(self) -> Stores:
+        """The project's stores, for the commands."""
+        return self._stores
+
+    @property
+    def project(self) -> Project:
+        """The project."""
+        return self._stores.project
+
+    @property
+    def settings(self) -> Settings:
+        """Settings in force."""
+        return self.loaded.settings
+
+    @property
+    def server(self) -> ServerStatus:
+        """Where answers come from."""
+        return self._connection.status()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is running."""
+        return self._turn is not None
+
+    @property
+    def problems(self) -> tuple[Notice, ...]:
+        """What was wrong in the settings and the memory files, as sentences."""
+        notices = [Notice(p.level, p.text, key=f"settings:{p.key}") for p in self.loaded.problems]
+        notices += [Notice("warning", text, key=f"source:{text}") for text in self._core.sources.problems()]
+        return tuple(notices)
+
+    @property
+    def todos(self) -> list[str]:
+        """The model's todo list."""
+        return list(self._core.todos)
+
+    # -- events ---------------------------------------------------------------------------------------------------
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Hear background events; returns the function that ends it."""
+        self._listeners.append(callback)
+
+        def unsubscribe() -> None:
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(callback)
+
+        return unsubscribe
+
+    def _emit(self, event: Event) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception:  # one listener's trouble is not another's
+                log.exception("a listener failed")
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect, read what the model can do, and send the fixed part ahead, so that the first answer is quick.
+
+        Trouble is said as a notice; the session works without a server for everything but answers.
+        """
+        try:
+            await self._core.connected(self._emit)
+        except ModelError as error:
+            self._emit(PhaseChanged("idle"))
+            self._emit(Notice("error", str(error), key="server"))
+        await self._core.choose_embedder(self._emit)
+        if self._connection.ready:
+            self._spawn(self._warm())
+
+    async def _warm(self) -> None:
+        try:
+            await self._core.warm(self._emit)
+        except ModelError as error:
+            log.info("sending the fixed part ahead failed: %s", error)
+        if not self.busy:
+            self._emit(PhaseChanged("idle"))
+
+    async def close(self) -> None:
+        """Stop the turn, finish writes, close everything. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._reload.stop()
+        await self.stop()
+        for task in tuple(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._core.settled()
+        with contextlib.suppress(Exception):
+            await self._core.leave()
+        await self._connection.aclose()
+        await asyncio.to_thread(self._stores.close)
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    async def send(self, text: str, *, masked: Collection[str] = ()) -> AsyncIterator[Event]:
+        """Run one turn and yield its events, the last always ``TurnFinished``.
+
+        ``masked`` are references (``fact:ID``, ``cold:ID``) that must not be recalled for this question. A consumer
+        that goes away does not end the turn; :meth:`stop` does.
+
+        Raises:
+            RuntimeError: a turn is running already.
+        """
+        if self._turn is not None:
+            raise RuntimeError("A turn is running already; stop it or wait for its end.")
+        turn = self._turn = Turn(self._core, text, masked)
+        task = self._turn_task = asyncio.create_task(turn.run())
+        task.add_done_callback(lambda _: self._turn_done(turn))
+        while (event := await turn.events.get()) is not None:
+            yield event
+        await asyncio.wait({task})
+        self._turn_done(turn)
+
+    def _turn_done(self, turn: Turn) -> None:
+        if self._turn is turn:
+            self._turn = None
+            self._turn_task = None
+
+    def stop_now(self) -> None:
+        """Ask the running turn to stop, from a signal handler; does not wait."""
+        if self._turn is not None:
+            self._turn.stop()
+
+    async def stop(self) -> None:
+        """Stop the running turn and wait until its partial answer is stored."""
+        task = self._turn_task
+        if self._turn is not None:
+            self._turn.stop()
+        if task is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(task)
+
+    # -- panes ----------------------------------------------------------------------------------------------------
+
+    async def hot(self, sort: str = "score") -> HotView:
+        """The hot pane, sorted by ``score``, ``age`` or ``tokens``."""
+        return await self._inspector.hot(sort)
+
+    async def cold(self, query: str = "", limit: int = 200) -> ColdView:
+        """The cold pane, searched by ``query``."""
+        return await self._inspector.cold(query, limit)
+
+    async def recall_of(self, message_id: str) -> RecallRecord | None:
+        """What fed an answer."""
+        record: RecallRecord | None = await self._core.db.run(self._core.history.recall, message_id)
+        return record
+
+    async def transcript(self) -> list[TranscriptEntry]:
+        """The session's messages."""
+        return await transcript_of(self._core)
+
+    async def inspect(self, ref: str) -> Inspection:
+        """Everything known of one item.
+
+        Raises:
+            LookupError: there is no such item any more.
+        """
+        return await self._inspector.inspect(ref)
+
+    async def remembered(self) -> list[Inspection]:
+        """Everything that is remembered for long."""
+        return await self._inspector.remembered()
+
+    async def quarantined(self) -> list[Inspection]:
+        """What waits for approval."""
+        return await self._inspector.quarantined()
+
+    async def context(self) -> ContextView:
+        """The exact prompt as it would be sent now, part by part."""
+        core = self._core
+        parts = [PromptPart("system", core.prompt.system, core.count(core.prompt.system))]
+        tokens = core.prompt.tokens()
+        if core.prompt.tools:
+            import json
+
+            text = json.dumps(core.prompt.tools, ensure_ascii=False, indent=1)
+            parts.append(PromptPart("tools", text, tokens["tools"]))
+        for entry in core.prompt.log:
+            message = entry.message
+            text = str(message.get("content", ""))
+            for call in message.get("tool_calls", ()):
+                text += f"\n[call] {call['function']['name']} {call['function']['arguments']}"
+            parts.append(PromptPart(str(message["role"]), text.strip(), core.prompt.message_tokens(entry)))
+        options = self._connection.options
+        return ContextView(
+            tuple(parts),
+            sum(tokens.values()),
+            options.num_ctx if options else self.settings.num_ctx,
+            options.num_predict if options else 0,
+        )
+
+    # -- memory by key --------------------------------------------------------------------------------------------
+
+    async def pin(self, ref: str) -> ActionResult:
+        """Pin a hot item or a fact."""
+        return await self._actions.pin(ref)
+
+    async def unpin(self, ref: str) -> ActionResult:
+        """Release a pin."""
+        return await self._actions.unpin(ref)
+
+    async def put_away(self, ref: str) -> ActionResult:
+        """Hot to cold; for a fact: not now (it is not recalled again in this session)."""
+        return await self._actions.put_away(ref)
+
+    async def bring_back(self, ref: str) -> ActionResult:
+        """Cold to hot."""
+        return await self._actions.bring_back(ref)
+
+    async def touch(self, ref: str) -> ActionResult:
+        """Say that an item matters now."""
+        return await self._actions.touch(ref)
+
+    async def edit(self, ref: str, text: str) -> ActionResult:
+        """Change the text of a hot item."""
+        return await self._actions.edit(ref, text)
+
+    async def confirm(self, ref: str) -> ActionResult:
+        """Say that a fact still holds."""
+        return await self._actions.confirm(ref)
+
+    async def correct(self, ref: str, text: str) -> ActionResult:
+        """Replace a fact by ``text``; the old one stays in its history."""
+        return await self._actions.correct(ref, text)
+
+    async def expire(self, ref: str) -> ActionResult:
+        """Say that a fact no longer holds."""
+        return await self._actions.expire(ref)
+
+    async def delete_forever(self, ref: str) -> ActionResult:
+        """Destroy a fact and what it replaced, everywhere the app keeps it."""
+        return await self._actions.delete_forever(ref)
+
+    async def undo(self) -> ActionResult:
+        """Take back the last memory action."""
+        return await self._actions.undo()
+
+    async def save_sentence(self, message_id: str, sentence: str, target: str = "") -> ActionResult:
+        """Save a sentence the user said, by one key."""
+        return await self._actions.save_sentence(message_id, sentence, target)
+
+    async def approve(self, id: str) -> ActionResult:
+        """Let a waiting statement in."""
+        return await self._actions.approve(id)
+
+    async def reject(self, id: str) -> ActionResult:
+        """Turn a waiting statement away."""
+        return await self._actions.reject(id)
+
+    async def set_goal(self, text: str) -> ActionResult:
+        """Set the session's goal."""
+        events = await self._core.set_goal(text.strip())
+        for event in events:
+            self._emit(event)
+        return ActionResult(True, f"Goal: {text.strip()}")
+
+    # -- sessions, models, drafts ---------------------------------------------------------------------------------
+
+    async def sessions(self) -> list[SessionRow]:
+        """Past sessions of the project, newest first."""
+        rows = await self._core.db.run(self._core.history.sessions)
+        return [
+            SessionRow(row.id, row.title or row.preview, row.started_at, row.last_at, row.messages, row.goal)
+            for row in rows
+            if row.messages or row.id == self.id
+        ]
+
+    async def switch(self, session_id: str) -> None:
+        """Go to another session, or to a new one (``new``).
+
+        Raises:
+            LookupError: there is no such session.
+        """
+        await self.stop()
+        await self._core.settled()
+        core = await open_core(self._stores, self.settings, self._connection, session_id)
+        await self._core.leave()
+        self._core = core
+
+    async def search_history(self, query: str) -> list[TranscriptEntry]:
+        """Messages of all sessions that match ``query``."""
+        found = await self._core.db.run(self._core.history.search, query, limit=50)
+        return [TranscriptEntry(m.id, m.role, m.content, m.created_at, m.status) for m in found]
+
+    async def models(self) -> list[ModelInfo]:
+        """Models of the server; empty when it does not answer."""
+        client = self._core.client
+        if client is None:
+            return []
+        try:
+            found: list[ModelInfo] = await client.tags()
+        except ModelError as error:
+            self._emit(Notice("error", str(error), key="server"))
+            return []
+        return found
+
+    async def switch_model(self, name: str) -> ActionResult:
+        """Answer with another model from the next message on."""
+        before = self.server
+        try:
+            await self._connection.switch_model(name, self._emit)
+            await self._core.model_changed()
+        except ModelError as error:
+            return ActionResult(False, str(error))
+        now = self.server
+        changes = [f"window {now.num_ctx:,} tokens"] if now.num_ctx != before.num_ctx else []
+        if now.tools != before.tools:
+            changes.append("tools on" if now.tools else "no tools")
+        tail = f" ({', '.join(changes)})" if changes else ""
+        return ActionResult(True, f"{name} answers from now on{tail}.")
+
+    async def save_draft(self, text: str) -> None:
+        """Keep what is typed and not sent, secrets left out."""
+        await self._core.db.run(self._core.history.save_draft, self.id, text)
+
+    async def load_draft(self) -> str:
+        """The draft of this session."""
+        draft: str = await self._core.db.run(self._core.history.load_draft, self.id)
+        return draft
+
+    async def prompt_history(self) -> list[str]:
+        """Earlier messages of the user in this project, oldest first."""
+        prompts: list[str] = await self._core.db.run(self._core.history.prompt_history)
+        return prompts
+
+    async def apply_settings(self, loaded: Loaded) -> None:
+        """Use changed settings from the next message on; a changed model is switched to."""
+        before = self.settings
+        self.loaded = loaded
+        self._connection.settings = loaded.settings
+        self._core.settings = loaded.settings
+        self._core.sources.configure(loaded.settings)
+        if loaded.settings.model != before.model:
+            result = await self.switch_model(loaded.settings.model)
+            self._emit(Notice("info" if result.ok else "error", result.text))
+        elif self._connection.ready:
+            self._connection.refreeze(self._emit)
+
+    async def rebuild_prompt(self) -> ActionResult:
+        """Fold edited files into the fixed part now; the next answer reads the whole prompt anew."""
+        if self.busy:
+            return ActionResult(False, "A turn is running; rebuild after it.")
+        await self._core.start_epoch(self._core.prompt.log)
+        return ActionResult(True, "The prompt was rebuilt with the files as they are now.")

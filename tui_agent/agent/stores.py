@@ -1,0 +1,55 @@
+"""Everything of one project that is on disk, opened the same way by the chat, ``ask`` and every command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tui_agent.memory.database import Database
+from tui_agent.memory.facts import FactStore
+from tui_agent.memory.files import MemoryFiles
+from tui_agent.memory.gate import Gate
+from tui_agent.memory.history import History
+from tui_agent.memory.ledger import Ledger
+from tui_agent.memory.secrets import has_secret, redact
+from tui_agent.project import Project, UserPaths
+from tui_agent.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of a project over one database. Calls that touch the disk go through ``db.run``."""
+
+    project: Project
+    paths: UserPaths
+    db: Database
+    history: History
+    facts: FactStore
+    files: MemoryFiles
+    gate: Gate
+    ledger: Ledger
+
+    @classmethod
+    def open(cls, project: Project, settings: Settings, paths: UserPaths | None = None) -> Stores:
+        """Open (and on the first run create) the project's memory.
+
+        Raises:
+            StoreError: the database cannot be used; the sentence says which file and what to do.
+            ProjectError: the memory folder cannot be made.
+        """
+        paths = paths or UserPaths.find()
+        project.ensure()
+        db = Database(project.db_path)
+        try:
+            history = History(db, redact=lambda text: redact(text).text)
+            facts = FactStore(db)
+            files = MemoryFiles(project.memory_dir, has_secret=has_secret)
+            gate = Gate(facts, files, user_notes_cap=settings.user_notes_max_lines)
+            ledger = Ledger(db, facts, files, gate, project.facts_json_path)
+        except BaseException:
+            db.close()
+            raise
+        return cls(project, paths, db, history, facts, files, gate, ledger)
+
+    def close(self) -> None:
+        """Finish pending writes and close the database."""
+        self.db.close()

@@ -1,0 +1,426 @@
+"""One turn: from the user's words to the stored answer, as a stream of typed events.
+
+The order is the promise: the user's message is on disk before anything can fail, the answer's text is flushed while
+it streams, and every end (answer, stop, cut, error) leaves a transcript the strictest template accepts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.agent import promises
+from tui_agent.agent.events import (
+    Event,
+    MemoryChanged,
+    Notice,
+    PhaseChanged,
+    Recalled,
+    Status,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    UserSaved,
+)
+from tui_agent.agent.feeding import feed
+from tui_agent.agent.prompt import STOPPED, LogEntry
+from tui_agent.agent.rounds import Outcome, Request, Round
+from tui_agent.agent.tools.base import ToolResult, TurnContext
+from tui_agent.agent.tools.registry import LoopGuard
+from tui_agent.llm.errors import ModelError, ToolsUnsupported
+from tui_agent.llm.toolcalls import is_bare_unknown_call
+from tui_agent.llm.types import Metrics, ToolCall
+from tui_agent.memory.database import StoreError
+from tui_agent.memory.types import RecallRecord
+
+if TYPE_CHECKING:
+    from tui_agent.agent.core import Core
+
+log = logging.getLogger(__name__)
+JSON = dict[str, Any]
+
+_FLUSH_S = 0.4
+_NO_ANSWER = "(no answer)"
+_EMPTY_NUDGE = "Your last reply was empty. Answer the user now, in plain text."
+_EMPTY_NUDGE_TOOLS = (
+    "Your last reply was empty. Answer in plain text, or call one of these tools exactly by name: {names}."
+)
+_UNKNOWN_NUDGE = 'There is no tool called "{name}". Answer the user\'s last question now, in plain text, without tools.'
+_ANSWER_NOW = "\n(That was the last tool call of this turn. Answer the user now, in plain text.)"
+_DONE_ALREADY = "This exact call was already made in this turn; its result is above. Do not repeat it."
+
+
+class Turn:
+    """A single turn. ``run`` is called once; ``stop`` may be called at any time from the same loop."""
+
+    def __init__(self, core: Core, text: str, masked: Collection[str] = ()) -> None:
+        self._core = core
+        self._text = text
+        self._masked = frozenset(masked)
+        self._round: Round | None = None
+        self._tool: asyncio.Future[Any] | None = None
+        self._stopped = False
+        self._texts: list[str] = []
+        self._thinking: list[str] = []
+        self._live = ("", "")
+        self._tools: list[JSON] = []
+        self._changes: list[MemoryChanged] = []
+        self._answer_id: str | None = None
+        self._flushed = 0.0
+        self._flush_task: asyncio.Task[Any] | None = None
+        self._record: RecallRecord | None = None
+        self._metrics: Metrics | None = None
+        self._output_tokens = 0
+        self._first_token_s: float | None = None
+        self._in_log = False
+        self.events: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    # -- from outside ---------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the turn as soon as possible; what was said so far stays, marked."""
+        self._stopped = True
+        if self._round is not None:
+            self._round.stop()
+        if self._tool is not None:
+            self._tool.cancel()
+
+    def _was_stopped(self) -> bool:
+        return self._stopped
+
+    async def run(self) -> None:
+        """Run the turn; its events are in ``events``, ended by ``None``."""
+        try:
+            await self._run()
+        except StoreError as error:
+            self._finish_with("failed", error=str(error), kind="store_error")
+        except asyncio.CancelledError:
+            await asyncio.shield(self._settle_stopped())
+            raise
+        except Exception as error:
+            log.exception("turn failed")
+            await self._close_log(_NO_ANSWER)
+            self._finish_with("failed", error=f"The turn failed inside the app: {error}", kind="internal_error")
+        finally:
+            self._core.working_save()
+            self.events.put_nowait(None)
+
+    # -- the turn -------------------------------------------------------------------------------------------------
+
+    def _emit(self, event: Event) -> None:
+        if isinstance(event, MemoryChanged):
+            self._changes.append(event)
+        self.events.put_nowait(event)
+
+    async def _run(self) -> None:
+        core = self._core
+        self._emit(PhaseChanged("saving"))
+        row = await core.db.run(core.history.append, core.session_id, "user", self._text)
+        self._message_id = row.id
+        self._emit(UserSaved(row.id, row.content, redacted=row.content != self._text))
+        if row.content != self._text:
+            self._emit(
+                Notice(
+                    "warning",
+                    "Your message had something like a password or key in it. It was kept out of the history on disk; "
+                    "the model sees it until the app is closed.",
+                )
+            )
+        await core.first_goal(row.content)
+
+        trouble: ModelError | None = None
+        try:
+            await core.connected(self._emit)
+        except ModelError as error:
+            trouble = error
+        await core.choose_embedder(self._emit)
+        self._emit(PhaseChanged("recalling"))
+        _, moves = await core.keep_paste(row.content, self._message_id)
+        fed = await feed(core, self._text, self._masked)
+        self._record = fed.record
+        self._emit(Recalled(fed.record))
+        moves += await core.bring_recalled(fed.record)
+        for event in (*moves, *fed.events):
+            self._emit(event)
+        if trouble is not None:
+            # The model never saw this message: it enters the log with a stand-in answer so that roles alternate.
+            await self._to_log(fed.entry)
+            await self._close_log(_NO_ANSWER)
+            await self._end(Outcome(end="failed", error=trouble))
+            return
+
+        core.prompt.drop_thinking()
+        for event in await core.make_room(fed.entry, self._emit):
+            self._emit(event)
+        await self._to_log(fed.entry)
+        outcome = await self._converse()
+        await self._end(outcome)
+
+    async def _converse(self) -> Outcome:
+        core = self._core
+        guard = LoopGuard()
+        retried = False
+        rounds = 0
+        context = TurnContext(self._text, self._message_id, core.session_id, masked=self._masked)
+        while True:
+            outcome = await self._request()
+            if outcome.end in ("stopped", "failed", "incomplete"):
+                if isinstance(outcome.error, ToolsUnsupported) and await core.drop_tools():
+                    self._emit(Notice("warning", str(outcome.error), key="no_tools"))
+                    continue
+                return outcome
+            if outcome.calls:
+                rounds += 1
+                last = rounds >= core.settings.max_tool_rounds or guard.stuck
+                await self._call_tools(outcome, guard, context, last)
+                if self._was_stopped():
+                    return Outcome(end="stopped")
+                if rounds > core.settings.max_tool_rounds or guard.stuck:
+                    self._emit(
+                        Notice("warning", "The model kept calling tools without answering, so the turn was ended.")
+                    )
+                    return Outcome(end="done")
+                continue
+            unknown = is_bare_unknown_call(outcome.raw, core.prompt.tools) if core.prompt.tools else None
+            if not retried and (outcome.empty or unknown) and outcome.end == "done":
+                retried = True
+                await self._nudge(outcome, unknown)
+                continue
+            if unknown and outcome.end == "done":
+                outcome.text = ""
+            self._texts.append(outcome.text)
+            self._live = ("", "")
+            if outcome.text.strip() or outcome.thinking:
+                message: JSON = {"role": "assistant", "content": outcome.text or _NO_ANSWER}
+                await self._to_log(LogEntry(message))
+            else:
+                await self._close_log(_NO_ANSWER)
+            return outcome
+
+    async def _request(self) -> Outcome:
+        core = self._core
+        before = "\n\n".join(text for text in self._texts if text)
+        self._round = Round(core.client, self._emit, self._on_text, before)
+        if self._was_stopped():
+            self._round.stop()
+        request = Request(
+            core.model,
+            core.prompt.messages(),
+            core.prompt.tools,
+            core.options,
+            core.think,
+            sum(core.prompt.tokens().values()),
+        )
+        outcome = await self._round.run(request)
+        self._round = None
+        if outcome.thinking:
+            self._thinking.append(outcome.thinking)
+        if outcome.metrics is not None:
+            self._metrics = outcome.metrics
+            self._output_tokens += outcome.metrics.output_tokens or 0
+            core.observe(request.prompt_tokens, outcome.metrics)
+            self._emit(core.usage(outcome.metrics, self._record))
+        if self._first_token_s is None:
+            self._first_token_s = outcome.first_token_s
+        if outcome.repeated:
+            self._emit(Notice("warning", "The model repeated itself without end, so its answer was stopped."))
+        return outcome
+
+    async def _nudge(self, outcome: Outcome, unknown: str | None) -> None:
+        core = self._core
+        if unknown:
+            nudge = _UNKNOWN_NUDGE.format(name=unknown[:60])
+            said = outcome.raw.strip() or _NO_ANSWER
+        else:
+            names = ", ".join(tool["function"]["name"] for tool in core.prompt.tools)
+            nudge = _EMPTY_NUDGE_TOOLS.format(names=names) if names else _EMPTY_NUDGE
+            said = _NO_ANSWER
+        await self._to_log(LogEntry({"role": "assistant", "content": said}))
+        await self._to_log(LogEntry({"role": "user", "content": nudge}))
+
+    # -- tools ----------------------------------------------------------------------------------------------------
+
+    async def _call_tools(self, outcome: Outcome, guard: LoopGuard, context: TurnContext, last: bool) -> None:
+        message: JSON = {"role": "assistant"}
+        if outcome.text.strip():
+            message["content"] = outcome.text
+            self._texts.append(outcome.text)
+        if outcome.thinking:
+            message["thinking"] = outcome.thinking
+        self._live = ("", "")
+        message["tool_calls"] = [{"function": {"name": c.name, "arguments": c.arguments}} for c in outcome.calls]
+        await self._to_log(LogEntry(message))
+        for number, call in enumerate(outcome.calls):
+            call_id = f"{self._message_id}-{len(self._tools) + 1}"
+            final = last and number == len(outcome.calls) - 1
+            await self._call_tool(call, call_id, guard, context, final)
+        await self._flush(force=True)
+
+    async def _call_tool(
+        self, call: ToolCall, call_id: str, guard: LoopGuard, context: TurnContext, final: bool
+    ) -> None:
+        core = self._core
+        self._emit(PhaseChanged("tool", call.name))
+        self._emit(ToolStarted(call_id, call.name, call.arguments, call.rescued))
+        times = guard.note(call)
+        if self._was_stopped():
+            result = ToolResult(False, "Cancelled by the user before it ran.", "cancelled")
+        elif times > 1:
+            result = ToolResult(False, _DONE_ALREADY, "repeated")
+        else:
+            self._tool = asyncio.ensure_future(core.toolbox.run(call, context))
+            try:
+                call, result = await self._tool
+            except asyncio.CancelledError:
+                if not self._was_stopped():
+                    raise
+                result = ToolResult(False, "Cancelled by the user.", "cancelled")
+            finally:
+                self._tool = None
+        for event in result.events:
+            self._emit(event)
+        refs, events = await core.remember_result(call, result)
+        refs += tuple(f"fact:{e.id}" for e in result.events if isinstance(e, MemoryChanged) and e.zone == "fact")
+        for event in events:
+            self._emit(event)
+        text = (result.text or "(no output)") + (_ANSWER_NOW if final else "")
+        await self._to_log(LogEntry({"role": "tool", "tool_name": call.name, "content": text}, refs))
+        self._tools.append(
+            {
+                "call_id": call_id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "result": result.text,
+                "ok": result.ok,
+                "rescued": call.rescued,
+                "summary": result.summary,
+                "wrote": result.wrote,
+            }
+        )
+        self._emit(ToolFinished(call_id, call.name, result.ok, result.text, result.summary))
+
+    # -- keeping --------------------------------------------------------------------------------------------------
+
+    async def _to_log(self, entry: LogEntry) -> None:
+        core = self._core
+        core.prompt.append(entry)
+        self._in_log = True
+        await core.db.run(core.history.wire_append, core.session_id, core.prompt.epoch, [entry.as_dict()])
+
+    async def _close_log(self, stand_in: str) -> None:
+        """Make the end of the log an assistant message, whatever happened."""
+        core = self._core
+        if not self._in_log or not core.prompt.log:
+            return
+        if core.prompt.log[-1].message["role"] != "assistant":
+            await self._to_log(LogEntry({"role": "assistant", "content": stand_in}))
+
+    def _on_text(self, text: str, thinking: str) -> None:
+        self._live = (text, thinking)
+        if self._flush_task is None or self._flush_task.done():
+            self._flush_task = asyncio.create_task(self._flush())
+
+    async def _flush(self, force: bool = False) -> None:
+        """Bring the answer so far to disk, at most every 0.4 s, so that a killed app loses next to nothing."""
+        now = time.monotonic()
+        if not force and now - self._flushed < _FLUSH_S:
+            return
+        self._flushed = now
+        content, thinking = self._so_far()
+        if not content.strip() and not self._tools:
+            return
+        core = self._core
+        try:
+            if self._answer_id is None:
+                self._answer_id = await core.db.run(core.history.begin_answer, core.session_id)
+            await core.db.run(core.history.extend_answer, self._answer_id, content, thinking)
+        except StoreError as error:
+            self._emit(Notice("error", str(error), key="store"))
+
+    def _so_far(self) -> tuple[str, str]:
+        live, thinking = self._live
+        content = "\n\n".join(text for text in (*self._texts, live) if text.strip())
+        return content, "\n\n".join(part for part in (*self._thinking, thinking) if part)
+
+    async def _settle_stopped(self) -> None:
+        await self._end(Outcome(end="stopped", text=self._live[0]))
+
+    async def _end(self, outcome: Outcome) -> None:
+        """Store the answer as it is, check promises, and say how the turn ended."""
+        core = self._core
+        if self._flush_task is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._flush_task
+        if outcome.end in ("stopped", "failed", "incomplete"):
+            if outcome.text.strip():
+                self._texts.append(outcome.text)
+            said = outcome.text.strip()
+            stand_in = f"{said} {STOPPED}".strip() if outcome.end == "stopped" else (said or _NO_ANSWER)
+            await self._close_log(stand_in)
+        self._live = ("", "")
+        status = self._status(outcome)
+        content, thinking = self._so_far()
+        kept = {"answered": "complete", "cut_off": "cut_off", "failed": "failed"}.get(status, "partial")
+        if content.strip() or self._tools or thinking:
+            if self._answer_id is None:
+                self._answer_id = await core.db.run(core.history.begin_answer, core.session_id)
+            speed = self._metrics.tokens_per_second if self._metrics else None
+            meta = {"tools": self._tools, "memory": [e.as_dict() for e in self._changes], "tokens_per_second": speed}
+            await core.db.run(
+                core.history.finish_answer, self._answer_id, content, thinking=thinking, status=kept, meta=meta
+            )
+        if self._answer_id is not None and self._record is not None:
+            await core.db.run(core.history.save_recall, self._answer_id, self._record)
+        if status in ("answered", "empty", "cut_off"):
+            wrote = any(tool["wrote"] for tool in self._tools)
+            missing = promises.check(self._message_id, self._text, content, wrote, await core.already_known())
+            if missing is not None:
+                self._emit(missing)
+        error = outcome.error
+        if status == "empty":
+            reason = "The model gave no answer" + (", only thinking" if thinking else "")
+            self._emit(Notice("warning", f"{reason}. Ask again, or try another model with ctrl+o."))
+        self._finish_with(
+            status,
+            error=str(error) if error else "",
+            kind=error.kind if error else ("empty_answer" if status == "empty" else ""),
+            exit_code=error.exit_code if error else (5 if status in ("empty", "failed", "incomplete") else 0),
+            text=content,
+        )
+
+    def _status(self, outcome: Outcome) -> Status:
+        if outcome.end == "stopped":
+            return "stopped"
+        if outcome.end == "failed":
+            return "failed"
+        if outcome.end == "incomplete":
+            return "incomplete"
+        if outcome.end == "length":
+            return "cut_off"
+        return "answered" if any(text.strip() for text in self._texts) else "empty"
+
+    def _finish_with(
+        self, status: Status, *, error: str = "", kind: str = "", exit_code: int = 5, text: str = ""
+    ) -> None:
+        metrics = self._metrics
+        self._emit(PhaseChanged("idle"))
+        self._emit(
+            TurnFinished(
+                status,
+                self._answer_id,
+                text,
+                error,
+                kind,
+                exit_code,
+                len(self._tools),
+                self._output_tokens or None,
+                metrics.tokens_per_second if metrics else None,
+                metrics.prompt_tokens if metrics else None,
+                metrics.cached_tokens if metrics else None,
+                self._first_token_s,
+            )
+        )
