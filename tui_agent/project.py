@@ -35,13 +35,11 @@ AGENTS_MD = """\
 
 ## Identity
 
-You are the assistant of this project. You run on the user's own machine and keep your memory in files the user can
-read, edit and delete.
+You are the assistant of this project.
 
 ## Critical Behaviors
 
 - Answer in the language the user writes in.
-- Save what must outlast this conversation at once, and say so only after the write succeeded.
 
 ## User Preferences
 

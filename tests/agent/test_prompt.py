@@ -96,8 +96,8 @@ def test_every_item_carries_kind_age_and_source() -> None:
 
 
 def test_the_users_words_stand_last_in_the_message() -> None:
-    entry = prompt_of().user_message("What now?", DataBlock(notes=["Today is 2026-11-30."]))
-    assert entry.message["content"] == "<data>\nToday is 2026-11-30.\n</data>\n\nWhat now?"
+    entry = prompt_of().user_message("What now?", DataBlock(date="2026-11-30"))
+    assert entry.message["content"] == '<data date="2026-11-30"></data>\n\nWhat now?'
 
 
 def test_a_changed_file_is_announced_once() -> None:

@@ -118,6 +118,26 @@ async def test_a_plain_statement_that_was_not_saved_is_offered(desk: Desk, text:
     assert len(of(events, SaveMissing)) == 1
 
 
+async def test_of_two_statements_the_one_that_was_not_saved_is_offered(desk: Desk) -> None:
+    desk.backend.queue(
+        calling(call("edit_file", {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"})),
+        answer("Nice to meet you!"),
+    )
+    missing = of(await desk.say("My name is Kacper and I prefer pnpm"), SaveMissing)
+    assert [m.sentence for m in missing] == ["I prefer pnpm"]
+
+
+async def test_one_key_saves_every_statement_in_its_own_place(desk: Desk) -> None:
+    desk.backend.queue(answer("Hello!"))
+    missing = of(await desk.say("My name is Kacper and I prefer pnpm"), SaveMissing)[0]
+    result = await desk.session.save_sentence(missing.message_id, missing.sentence, missing.target)
+    assert result.ok, result.text
+    assert "Kacper" in desk.memory("knowledge/user.md")
+    assert "pnpm" in desk.memory("AGENTS.md")
+    desk.backend.queue(answer("Hello again!"))
+    assert not of(await desk.say("My name is Kacper and I prefer pnpm"), SaveMissing)
+
+
 @pytest.mark.parametrize("text", ["ok thanks", "możesz powtórzyć?", "What does pytest -x do?", "спасибо"])
 async def test_small_talk_and_questions_leave_no_trace(desk: Desk, text: str) -> None:
     desk.backend.queue(answer("Sure."))

@@ -10,7 +10,8 @@ from tui_agent.agent.events import Event, MemoryChanged
 from tui_agent.agent.tools.memory_tools import verdict_event
 from tui_agent.agent.views import ActionResult
 from tui_agent.memory.places import MemoryFileError
-from tui_agent.memory.types import Action, Fact, Origin, Proposal
+from tui_agent.memory.statements import classify
+from tui_agent.memory.types import Action, Fact, Origin, Proposal, Verdict
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -207,25 +208,36 @@ class MemoryActions:
         return ActionResult(True, f"Deleted for good: {len(deleted)} row(s){where}.", id=item_id)
 
     async def save_sentence(self, message_id: str, sentence: str, target: str = "") -> ActionResult:
-        """Save what the user said, because the user says so now."""
+        """Save what the user said, because the user says so now. Each line is a statement of its own."""
         core = self._core()
-        proposal = Proposal(
-            text=sentence,
-            origin=Origin.USER,
-            proposer="user",
-            source=f"message {message_id}",
-            user_text=sentence,
-            message_id=message_id,
-            target=target,
-        )
-        verdict = await core.db.run(core.stores.gate.admit, proposal)
-        self._emit(verdict_event(verdict))
-        if verdict.action not in (Action.LIVE, Action.TOUCH):
-            return ActionResult(False, verdict.reason)
+        saved: list[Verdict] = []
+        refused = ""
+        for line in filter(None, map(str.strip, sentence.splitlines())):
+            for text, place in _statements(line, target):
+                proposal = Proposal(
+                    text=text,
+                    origin=Origin.USER,
+                    proposer="user",
+                    source=f"message {message_id}",
+                    user_text=line,
+                    message_id=message_id,
+                    target=place,
+                )
+                verdict = await core.db.run(core.stores.gate.admit, proposal)
+                self._emit(verdict_event(verdict))
+                if verdict.action not in (Action.LIVE, Action.TOUCH):
+                    refused = verdict.reason
+                    continue
+                saved.append(verdict)
+                if verdict.action is Action.LIVE:
+                    self._from_log(f"saved: {_short(verdict.text)}")
+        if not saved:
+            return ActionResult(False, refused or "There is nothing to save.")
         await core.facts_changed()
-        self._from_log(f"saved: {_short(verdict.text)}")
-        where = f" in {verdict.target}" if verdict.target and verdict.target != "fact" else ""
-        return ActionResult(True, f"Saved{where}: {_short(verdict.text)}", undo=True, id=verdict.fact_id or "")
+        places = dict.fromkeys(v.target for v in saved if v.target and v.target != "fact")
+        where = f" in {' and '.join(places)}" if places else ""
+        what = ", ".join(f"“{_short(v.text, 40)}”" for v in saved)
+        return ActionResult(True, f"Saved{where}: {what}", undo=True, id=saved[0].fact_id or "")
 
     async def approve(self, item_id: str) -> ActionResult:
         """Let a waiting statement in, by the user's decision."""
@@ -307,6 +319,12 @@ async def _call(func: Callable[[str], object], item_id: str) -> object:
     if isinstance(result, Awaitable):
         return await result
     return result
+
+
+def _statements(line: str, target: str) -> list[tuple[str, str]]:
+    """The statements in a line with their places; the line itself where none is recognised."""
+    found = [(statement.text, target or statement.target) for statement in classify(line)]
+    return found or [(line, target)]
 
 
 def _gone() -> ActionResult:

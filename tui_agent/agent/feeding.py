@@ -33,7 +33,7 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
 
     today = utc_now()[:10]
     if prompt.date != today:
-        block.notes.append(f"Today is {today}.")
+        block.date = today
         prompt.date = today
 
     for section in prompt.changed_sections(core.sections()):

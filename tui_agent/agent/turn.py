@@ -377,7 +377,9 @@ class Turn:
             await core.db.run(core.history.save_recall, self._answer_id, self._record)
         if status in ("answered", "empty", "cut_off"):
             wrote = any(tool["wrote"] for tool in self._tools)
-            missing = promises.check(self._message_id, self._text, content, wrote, await core.already_known())
+            missing = promises.check(
+                self._message_id, self._text, content, wrote=wrote, known=await core.already_known()
+            )
             if missing is not None:
                 self._emit(missing)
         error = outcome.error

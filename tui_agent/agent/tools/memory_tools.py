@@ -96,7 +96,7 @@ def memory_tools(stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, k
     return [
         Tool(
             "edit_file",
-            "Save to a memory file. Empty old_string appends new_string; otherwise old_string must occur exactly once.",
+            "Save to a memory file. Empty old_string appends; else it must occur exactly once.",
             {
                 "path": Param("string", "AGENTS.md, knowledge/user.md, knowledge/projects/<name>.md, …"),
                 "old_string": Param("string"),
@@ -118,8 +118,7 @@ def memory_tools(stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, k
         Tool("recall", "Search long-term memory.", {"query": Param("string")}, handlers.recall),
         Tool(
             "search_history",
-            f"Search older messages of this conversation. The most recent {keep_messages} messages are already in your "
-            "context.",
+            f"Search older messages. The most recent {keep_messages} messages are already in your context.",
             {
                 "query": Param("string"),
                 "limit": Param("integer", "1-50", required=False),
@@ -129,7 +128,7 @@ def memory_tools(stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, k
         ),
         Tool(
             "write_todos",
-            "Show the user a todo list; replaces the last one.",
+            "Show a todo list for a task of several steps.",
             {"todos": Param("array", "start a finished one with [x]")},
             handlers.write_todos,
         ),
