@@ -79,7 +79,7 @@ async def test_what_fed_an_answer_is_kept_with_it(desk: Desk) -> None:
 
 async def test_rules_edited_outside_are_said_and_carried_by_the_next_request(open_desk: Open) -> None:
     desk = await open_desk(interactive=True)
-    await asyncio.sleep(0.5)
+    await desk.session.watching()
     desk.project.rules_path.write_text("# Rules\n\n- answer in rhyme\n", "utf-8")
     await until(lambda: bool(of(desk.heard, FileChanged)))
     change = of(desk.heard, FileChanged)[-1]
@@ -98,7 +98,7 @@ async def test_rules_edited_outside_are_said_and_carried_by_the_next_request(ope
 
 async def test_config_edited_outside_takes_effect_with_the_next_request(open_desk: Open) -> None:
     desk = await open_desk(interactive=True)
-    await asyncio.sleep(0.5)
+    await desk.session.watching()
     desk.project.config_path.write_text('temperature: 0.25\nrules:\n  - "be kind"\n', "utf-8")
     await until(lambda: any("temperature" in change.diff for change in of(desk.heard, FileChanged)))
     await until(lambda: any("be kind" in str(s.text) for s in desk.session.core.sections()))
@@ -109,7 +109,7 @@ async def test_config_edited_outside_takes_effect_with_the_next_request(open_des
 
 async def test_a_broken_config_keeps_the_last_good_value_and_is_said(open_desk: Open) -> None:
     desk = await open_desk(interactive=True)
-    await asyncio.sleep(0.5)
+    await desk.session.watching()
     desk.project.config_path.write_text("temperature: warm\n", "utf-8")
     await until(lambda: any("temperature" in notice.text for notice in of(desk.heard, Notice)))
     await desk.say("hello")

@@ -26,13 +26,19 @@ class LiveReload:
         self._session = session
         self._emit = emit
         self._watcher: MemoryWatcher | None = None
+        self._watching: asyncio.Future[None] | None = None
 
     def start(self) -> None:
         """Begin to watch. The program's own writes are not reported."""
         session = self._session
         self._watcher = MemoryWatcher(session.project, session.stores.paths, on_change=self._changed)
         session.stores.files.announce = self._watcher.ignore
-        self._watcher.start()
+        self._watching = self._watcher.start()
+
+    async def watching(self) -> None:
+        """Wait until changes are noticed."""
+        if self._watching is not None:
+            await self._watching
 
     async def stop(self) -> None:
         """Stop watching."""
@@ -63,7 +69,9 @@ class LiveReload:
                 {e.name for e in rules.entries if before.get(e.name) != e.text}
                 | {e.name for e in rules_before.entries if e.name not in {n.name for n in rules.entries}}
             )
-            self._emit(FileChanged(", ".join(names) or "rules", diff))
+            home = f"{self._session.project.memory_dir.name}/"
+            shown = ", ".join(name.removeprefix(home) for name in names)
+            self._emit(FileChanged(shown or "rules", diff))
         for section in core.sources.sections():
             if section.name not in rule_names and before.get(section.name, "") != section.text:
                 diff = line_diff(before.get(section.name, ""), section.text)

@@ -462,6 +462,10 @@ class Session:
         prompts: list[str] = await self._core.db.run(self._core.history.prompt_history)
         return prompts
 
+    async def watching(self) -> None:
+        """Wait until edits of memory files from outside are noticed."""
+        await self._reload.watching()
+
     async def apply_settings(self, loaded: Loaded) -> None:
         """Use changed settings from the next message on; a changed model is switched to."""
         before = self.settings

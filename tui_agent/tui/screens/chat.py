@@ -1,0 +1,388 @@
+"""The chat: conversation and composer on the left, the memory panes on the right, on screens of any width."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+
+from tui_agent.agent.views import ColdView, HotView, TranscriptEntry
+from tui_agent.memory.types import RecallRecord
+from tui_agent.tui.actions import bindings, in_context
+from tui_agent.tui.answer import AnswerEntry, from_history
+from tui_agent.tui.entries import Entry, NoticeEntry, UserEntry, WelcomeEntry
+from tui_agent.tui.keymap import shown
+from tui_agent.tui.screens.inspector import InspectorScreen
+from tui_agent.tui.screens.panel import Question
+from tui_agent.tui.screens.turns import TurnScreen
+from tui_agent.tui.text import clean
+from tui_agent.tui.widgets.bars import PANES, HeaderLines, KeyBar, StatusLine, Strip, TabBar
+from tui_agent.tui.widgets.base import Plain
+from tui_agent.tui.widgets.cold_pane import ColdPane
+from tui_agent.tui.widgets.composer import Composer, Editor
+from tui_agent.tui.widgets.hot_pane import SORTS, HotPane
+from tui_agent.tui.widgets.panes import Pane, counts
+from tui_agent.tui.widgets.recalled_pane import RecalledPane
+from tui_agent.tui.widgets.transcript import Transcript
+
+_FROM_EDITOR = {"why": "chat.why", "undo": "chat.undo", "save": "chat.save"}
+
+
+class ChatScreen(TurnScreen):
+    """The main screen."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-medium"), (120, "-wide")]  # noqa: RUF012 - Textual's own form
+    BINDINGS: ClassVar[list[BindingType]] = list(bindings("chat"))
+    AUTO_FOCUS = "#editor"
+
+    def __init__(self, project_name: str) -> None:
+        super().__init__()
+        self.project_name = project_name
+        self.cold_query = ""
+        self.sort = "score"
+        self._panes_pending = False
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield Plain(id="header")
+        with Horizontal(id="main"):
+            with Vertical(id="left"):
+                yield Transcript(self._entry_hint, id="transcript")
+                yield Composer(id="composer", blink=self.host.cursor_blink)
+                yield KeyBar(id="hints")
+            with Vertical(id="side"):
+                yield TabBar(id="tabs")
+                yield HotPane(id="hot")
+                yield ColdPane(id="cold")
+                yield RecalledPane(id="recalled")
+                yield KeyBar(id="side-keys")
+        yield Strip(id="strip")
+        yield StatusLine(id="status")
+        yield KeyBar(id="keys")
+
+    @property
+    def hot(self) -> HotPane:
+        return self.query_one("#hot", HotPane)
+
+    @property
+    def cold(self) -> ColdPane:
+        return self.query_one("#cold", ColdPane)
+
+    @property
+    def recalled(self) -> RecalledPane:
+        return self.query_one("#recalled", RecalledPane)
+
+    @property
+    def size_name(self) -> str:
+        """``wide``, ``medium`` or ``narrow``."""
+        return next((name for name in ("wide", "medium", "narrow") if self.has_class(f"-{name}")), "wide")
+
+    def on_mount(self) -> None:
+        self.hot.add_class("-active")
+        self.composer.set_placeholder("Ask, or say what to remember. / for commands")
+        self.composer.queue_key = shown(self.host.keymap.keys("composer.unqueue"))
+        self.status.help = self.host.keymap.hint("app.help")
+        self.status.redraw()
+        self.refresh_header()
+        self.refresh_keys()
+        self.refresh_counts()
+
+    # -- session ---------------------------------------------------------------------------------------------------
+
+    def connected(self) -> None:
+        """The session is there: show what it holds."""
+        self.status.status.connected = True
+        self.status.status.failed = ""
+        self.refresh_server()
+        self.load_session()
+
+    def connection_failed(self, sentence: str) -> None:
+        """The session could not be opened; enter tries again."""
+        self.status.status.failed = "not connected"
+        self.status.redraw()
+        self._number += 1
+        self._add(
+            NoticeEntry(f"failed:{self._number}", "error", f"{sentence} Press enter to try again; nothing is lost.")
+        )
+
+    def load_session(self) -> None:
+        """Fetch conversation, draft, prompts and panes of the session that is open now."""
+        session = self.host.session
+        if session is None:
+            return
+        current = session
+
+        async def everything() -> tuple[list[TranscriptEntry], str, list[str]]:
+            return await current.transcript(), await current.load_draft(), await current.prompt_history()
+
+        self.host.fetch(everything(), self._loaded, owner=self)
+        self.refresh_reviews()
+        self.refresh_panes()
+        self.refresh_header()
+        for problem in current.problems:
+            self._notice(problem)
+
+    def _loaded(self, everything: tuple[list[TranscriptEntry], str, list[str]]) -> None:
+        history, draft, prompts = everything
+        entries: list[Entry] = [from_history(entry) for entry in history]
+        question = ""
+        for entry in entries:
+            if isinstance(entry, UserEntry):
+                question = entry.said
+            elif isinstance(entry, AnswerEntry):
+                entry.question = question
+        notices = [entry for entry in self.transcript.entries if isinstance(entry, NoticeEntry)]
+        if not entries:
+            entries = [WelcomeEntry(self.project_name)]
+        self.transcript.load([*entries, *notices])
+        self.composer.restore(draft, prompts)
+        self._send_next()
+
+    def refresh_server(self) -> None:
+        """Show what the server is and what of it is degraded."""
+        session = self.host.session
+        if session is not None:
+            self.status.status.server = session.server
+            self.status.status.marks = session.server.degraded
+        self.status.redraw()
+        self.refresh_header()
+
+    def refresh_header(self) -> None:
+        session = self.host.session
+        model = session.server.model if session is not None else ""
+        goal = session.goal if session is not None else ""
+        self.query_one("#header", Plain).update(HeaderLines(self.project_name, model, goal))
+
+    # -- panes -----------------------------------------------------------------------------------------------------
+
+    def refresh_panes(self) -> None:
+        """Fetch hot and cold anew; several wishes in a row become one fetch."""
+        if not self._panes_pending and self.host.session is not None:
+            self._panes_pending = True
+            self.call_after_refresh(self._fetch_panes)
+
+    def _fetch_panes(self) -> None:
+        self._panes_pending = False
+        session = self.host.session
+        if session is None:
+            return
+        current, sort, query = session, self.sort, self.cold_query
+
+        async def both() -> tuple[HotView, ColdView]:
+            return await current.hot(sort), await current.cold(query)
+
+        self.host.fetch(both(), self._show_panes, owner=self)
+
+    def _show_panes(self, views: tuple[HotView, ColdView]) -> None:
+        hot, cold = views
+        self.hot.sort = self.sort
+        self.hot.show(hot)
+        if cold.query == self.cold_query:
+            self.cold.show(cold)
+        self.refresh_counts()
+
+    def refresh_counts(self) -> None:
+        """Write tabs and strip anew."""
+        numbers = counts(self.hot.view, self.cold.view, self.recalled.record)
+        active = next((name for name, _ in PANES if self.query_one(f"#{name}", Pane).has_class("-active")), "hot")
+        self.query_one("#tabs", TabBar).tabs(numbers, active)
+        keys = {name: shown(self.host.keymap.keys(f"chat.{name}")) for name, _ in PANES}
+        self.query_one("#strip", Strip).counts(numbers, keys, self.status.status.reviews)
+
+    def refresh_reviews(self) -> None:
+        session = self.host.session
+        if session is not None:
+            self.host.fetch(session.quarantined(), lambda waiting: self.reviews(len(waiting)), owner=self)
+
+    def reviews(self, count: int) -> None:
+        """So many proposals wait for approval."""
+        self.status.status.reviews = count
+        self.status.redraw()
+        self.refresh_counts()
+
+    @on(Transcript.Selected)
+    def _answer_selected(self, event: Transcript.Selected) -> None:
+        entry = event.entry
+        session = self.host.session
+        if entry is not None and entry.message_id and not entry.recall_known and session is not None:
+            entry.recall_known = True
+
+            def found(record: RecallRecord | None) -> None:
+                entry.recall = record
+                self.transcript.changed_quietly(entry)
+                self.show_recall(entry)
+
+            self.host.fetch(session.recall_of(entry.message_id), found, owner=self)
+        self.show_recall(entry)
+
+    def show_recall(self, entry: AnswerEntry | None) -> None:
+        if entry is self.transcript.selected:
+            record = entry.recall if entry is not None else None
+            has_answer = entry is not None and not (entry.live and record is None)
+            self.recalled.show(record, entry.created_at if entry is not None else "", has_answer=has_answer)
+            self.refresh_counts()
+
+    @on(ColdPane.Searched)
+    def _cold_searched(self, event: ColdPane.Searched) -> None:
+        self.cold_query = event.query
+        self.refresh_panes()
+
+    @on(Pane.Asked)
+    def _pane_asked(self, event: Pane.Asked) -> None:
+        session = self.host.session
+        if session is None:
+            return
+        ref, what, item = event.ref, event.what, event.item
+        if what == "undo":
+            self.action_undo()
+        elif what == "sort":
+            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+            self.refresh_panes()
+        elif what == "why":
+            self._why(self.transcript.selected)
+        elif not ref or item is None:
+            return
+        elif what == "inspect":
+            self.app.push_screen(InspectorScreen(ref), lambda _: self.refresh_panes())
+        elif what == "edit":
+            self._edit(ref, clean(getattr(item, "text", "")))
+        else:
+            verb = "unpin" if what == "pin" and getattr(item, "pinned", False) else what
+            self.host.act(getattr(session, verb)(ref))
+
+    def _edit(self, ref: str, current: str) -> None:
+        def answered(text: str | None) -> None:
+            session = self.host.session
+            if text is not None and text.strip() and text.strip() != current.strip() and session is not None:
+                self.host.act(session.edit(ref, text.strip()))
+
+        self.app.push_screen(Question("Edit", "The text as it stands in the hot memory.", value=current), answered)
+
+    # -- moving between parts ----------------------------------------------------------------------------------------
+
+    def open_pane(self, name: str) -> None:
+        """Go to a pane; when already there, back to writing."""
+        pane = self.query_one(f"#{name}", Pane)
+        side = self.query_one("#side")
+        if pane.list.has_focus and (self.size_name != "narrow" or side.has_class("-open")):
+            self.to_editor()
+            return
+        for other, _ in PANES:
+            self.query_one(f"#{other}", Pane).set_class(other == name, "-active")
+        side.add_class("-open")
+        self.query_one("#main").add_class("-pane")
+        self.refresh_counts()
+        pane.list.focus()
+
+    def to_editor(self) -> None:
+        """Back to writing; a full-screen pane closes."""
+        self.query_one("#side").remove_class("-open")
+        self.query_one("#main").remove_class("-pane")
+        self.composer.editor.focus()
+
+    def action_hot(self) -> None:
+        self.open_pane("hot")
+
+    def action_cold(self) -> None:
+        self.open_pane("cold")
+
+    def action_recalled(self) -> None:
+        self.open_pane("recalled")
+
+    def action_stop(self) -> None:
+        """Escape: what is open, then the running answer, then back to writing."""
+        if self.composer.close_completions() or self.cold.close_search():
+            return
+        session = self.host.session
+        if self.running and session is not None:
+            self.status.phase("draining", "stopping")
+            self.host.fetch(session.stop(), lambda _: None, owner=self)
+            return
+        self.clear_selection()
+        self.to_editor()
+
+    def action_previous_answer(self) -> None:
+        self.transcript.step(-1)
+
+    def action_next_answer(self) -> None:
+        self.transcript.step(1)
+
+    def action_to_end(self) -> None:
+        self.transcript.to_end()
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self) -> None:
+        self.refresh_keys()
+
+    def _entry_hint(self, name: str, label: str, focused: bool) -> str:
+        """The key that acts on the selected answer from where the focus is."""
+        id = f"transcript.{name}" if focused else _FROM_EDITOR.get(name, f"transcript.{name}")
+        key = shown(self.host.keymap.keys(id))
+        if not focused and name not in _FROM_EDITOR:
+            return ""
+        return f"{key} {label}"
+
+    def refresh_keys(self) -> None:
+        """Write the keys that work where the focus is."""
+        hints = self.query_one("#hints", KeyBar)
+        side = self.query_one("#side-keys", KeyBar)
+        focused = self.focused
+        context = "composer"
+        if focused is self.transcript:
+            context = "transcript"
+        hints.show(self._hints(context) if context == "transcript" else self._editor_hints())
+        pane = next(
+            (self.query_one(f"#{n}", Pane) for n, _ in PANES if self.query_one(f"#{n}", Pane).list.has_focus), None
+        )
+        if pane is not None:
+            side.show(self._hints(pane.kind))
+        else:
+            to = "  ".join(shown(self.host.keymap.keys(f"chat.{name}")) for name, _ in PANES)
+            side.update(Content.styled(f"{to}  to act on an item", "$faint"))
+        keys = [action for context in ("app", "chat") for action in in_context(context) if action.show_in_footer]
+        keys.sort(key=lambda action: _footer_place(self.host.keymap.keys(action.id)))
+        self.query_one("#keys", KeyBar).show(
+            [(shown(self.host.keymap.keys(action.id)), action.label, action.id) for action in keys]
+        )
+
+    def _hints(self, context: str) -> list[tuple[str, str, str]]:
+        return [
+            (shown(self.host.keymap.keys(action.id)), action.label, action.id)
+            for action in in_context(context)
+            if action.show_in_footer
+        ]
+
+    def _editor_hints(self) -> list[tuple[str, str, str]]:
+        keymap = self.host.keymap
+        last = (
+            [(shown(keymap.keys("chat.stop")), "stop", "chat.stop")] if self.running else [("tab", "other parts", "")]
+        )
+        return [
+            (shown(keymap.keys("composer.send")), "queue" if self.running else "send", "composer.send"),
+            (shown(keymap.keys("composer.newline")), "newline", "composer.newline"),
+            ("/", "command", ""),
+            *last,
+        ]
+
+    @on(KeyBar.Pressed)
+    def _key_clicked(self, event: KeyBar.Pressed) -> None:
+        event.stop()
+        self.host.run_id(event.action)
+
+    def focus_editor(self) -> Editor:
+        """The editor, focused."""
+        self.to_editor()
+        return self.composer.editor
+
+
+def _footer_place(keys: str) -> tuple[int, str]:
+    """Function keys first, in their order, then the others, the way out before what can wait."""
+    key = keys.split(",")[0]
+    if key[0] == "f" and key[1:].isdigit():
+        return int(key[1:]), ""
+    return {"ctrl+p": 97, "ctrl+q": 98}.get(key, 99), key

@@ -1,0 +1,458 @@
+"""Where a message is written: editor, command completions, attachments, queue."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import var
+from textual.timer import Timer
+from textual.widgets import OptionList, TextArea
+
+from tui_agent.tui.actions import bindings
+from tui_agent.tui.attachments import Attachment, is_large, with_attachments
+from tui_agent.tui.commands import Command, complete
+from tui_agent.tui.layout import Lines, join, label
+from tui_agent.tui.prompts import PromptHistory, Queue
+from tui_agent.tui.text import plural
+from tui_agent.tui.widgets.base import Plain
+from tui_agent.tui.widgets.rows import Row, RowList
+
+DRAFT_DELAY_S = 0.6
+MAX_EDITOR_LINES = 10
+
+
+class Editor(TextArea):
+    """The text area of the composer. ``enter`` sends, printable text always inserts.
+
+    | Key | What |
+    | :- | :- |
+    | enter | send |
+    | ctrl+j, shift+enter, alt+enter | new line |
+    | up, down | on the first and last line: older and newer prompts |
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings("composer"),
+        Binding("up", "older", show=False),
+        Binding("down", "newer", show=False),
+        Binding("tab", "complete_or_next", show=False),
+    ]
+
+    class Asked(Message):
+        """A key asks the composer or the screen for something: ``send``, ``page_up``, ``unqueue``, …"""
+
+        def __init__(self, editor: Editor, what: str) -> None:
+            super().__init__()
+            self.editor = editor
+            self.what = what
+
+    class Pasted(Message):
+        """A paste too large for the editor."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, *, id: str | None = None, blink: bool = False) -> None:
+        super().__init__(
+            id=id, compact=True, highlight_cursor_line=False, tab_behavior="focus", show_line_numbers=False
+        )
+        self.cursor_blink = blink
+        self.prompts = PromptHistory()
+        self.choosing = False
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter":  # bound to sending; TextArea's own handler would insert a newline
+            event.prevent_default()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if is_large(event.text):
+            event.prevent_default()
+            event.stop()
+            self.post_message(self.Pasted(event.text))
+
+    def replace_all(self, text: str) -> None:
+        """Show another text with the cursor at its end; undo brings the old one back."""
+        self.replace(text, self.document.start, self.document.end)
+        self.move_cursor(self.document.end)
+
+    def _ask(self, what: str) -> None:
+        self.post_message(self.Asked(self, what))
+
+    def action_send(self) -> None:
+        self._ask("send")
+
+    def action_newline(self) -> None:
+        start, end = self.selection
+        self._replace_via_keyboard("\n", start, end)
+        self.scroll_cursor_visible()
+
+    def action_older(self) -> None:
+        if self.choosing:
+            self._ask("choice_up")
+        elif self.cursor_at_first_line:
+            older = self.prompts.older(self.text)
+            if older is not None:
+                self.replace_all(older)
+        else:
+            self.action_cursor_up()
+
+    def action_newer(self) -> None:
+        if self.choosing:
+            self._ask("choice_down")
+        elif self.cursor_at_last_line:
+            newer = self.prompts.newer(self.text)
+            if newer is not None:
+                self.replace_all(newer)
+        else:
+            self.action_cursor_down()
+
+    def action_complete_or_next(self) -> None:
+        if self.choosing:
+            self._ask("complete")
+        else:
+            self.screen.focus_next()
+
+    def action_page_up(self) -> None:
+        self._ask("page_up")
+
+    def action_page_down(self) -> None:
+        self._ask("page_down")
+
+    def action_line_up(self) -> None:
+        self._ask("line_up")
+
+    def action_line_down(self) -> None:
+        self._ask("line_down")
+
+    def action_unqueue(self) -> None:
+        self._ask("unqueue")
+
+    def action_detach(self) -> None:
+        self._ask("detach")
+
+
+class CommandRow(Row):
+    """``/goal TEXT   what it does``."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(command.name)
+        self.command = command
+
+    def lines(self, width: int) -> list[Content]:
+        name = f"/{self.command.name} {self.command.argument}".rstrip()
+        return [join((name.ljust(18), "bold $act"), (self.command.help, "$quiet")).truncate(width, ellipsis=True)]
+
+
+class Completions(RowList):
+    """The commands that fit what was typed. It never has the focus: the editor's keys move it."""
+
+    can_focus = False
+    DEFAULT_CSS = """
+    Completions { height: auto; max-height: 8; display: none; }
+    Completions.-shown { display: block; }
+    Completions > .option-list--option { padding: 0 2; }
+    Completions > .option-list--option-highlighted { background: $row-focus; }
+    """
+
+
+class QueueLines(Lines):
+    """The waiting messages, one line each."""
+
+    def __init__(self, waiting: list[str], key: str) -> None:
+        super().__init__()
+        self.waiting = list(waiting)
+        self.key = key
+
+    def lines(self, width: int) -> list[Content]:
+        rows = [join(("⋯ queued  ", "$said"), label(text)).truncate(width, ellipsis=True) for text in self.waiting]
+        if rows:
+            rows[-1] = join(
+                rows[-1].truncate(max(8, width - len(self.key) - 7), ellipsis=True), (f"  {self.key} edit", "$act")
+            )
+        return rows
+
+
+class ChipLines(Lines):
+    """The attachments, one line each."""
+
+    def __init__(self, chips: list[str]) -> None:
+        super().__init__()
+        self.chips = chips
+
+    def lines(self, width: int) -> list[Content]:
+        return [join(("▣ ", "$said"), label(chip, "$quiet")).truncate(width, ellipsis=True) for chip in self.chips]
+
+
+class Rule(Lines):
+    """The line above the editor, with a word at its right end when there is something to say."""
+
+    def __init__(self, word: str = "") -> None:
+        super().__init__()
+        self.word = word
+
+    def lines(self, width: int) -> list[Content]:
+        if not self.word:
+            return [Content.styled("─" * width, "$faint")]
+        return [
+            join(
+                ("─" * max(0, width - len(self.word) - 4), "$faint"), (f" {self.word} ", "bold $act"), ("──", "$faint")
+            )
+        ]
+
+
+class Composer(Vertical):
+    """Editor, completions, attachments and queue. It posts what is to be sent and what is to be kept as draft."""
+
+    DEFAULT_CSS = """
+    Composer {
+        height: auto;
+        & > .composer--rule { height: 1; }
+        & > .composer--chips, & > .composer--queue { height: auto; display: none; padding: 0 2; }
+        & > .-shown { display: block; }
+        & > .composer--line { height: auto; layout: horizontal; padding: 0 1 0 0; }
+        & .composer--prompt { width: 4; height: 1; padding: 0 0 0 2; color: $faint; text-style: bold; }
+        & .composer--prompt.-on { color: $act; }
+        & .text-area--placeholder { color: $quiet; }
+        & Editor {
+            height: auto; max-height: 10; width: 1fr; border: none; padding: 0;
+            background: transparent; color: $text;
+            scrollbar-size-vertical: 1;
+        }
+        & Editor:focus { border: none; }
+    }
+    """
+
+    busy: var[bool] = var(False)
+
+    class Sent(Message):
+        """The user sends this text (attachments included). ``typed`` is what stands in the editor."""
+
+        def __init__(self, text: str, typed: str) -> None:
+            super().__init__()
+            self.text = text
+            self.typed = typed
+
+    class Drafted(Message):
+        """The draft changed and has settled."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Scrolled(Message):
+        """A key in the editor scrolls the conversation: ``page_up``, ``page_down``, ``line_up``, ``line_down``."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
+    def __init__(self, *, id: str | None = None, blink: bool = False) -> None:
+        super().__init__(id=id)
+        self.queue = Queue()
+        self.attachments: list[Attachment] = []
+        self.queue_key = "alt+⌫"
+        self._blink = blink
+        self._pasted = 0
+        self._draft_timer: Timer | None = None
+        self._drafted = ""
+
+    def compose(self) -> ComposeResult:
+        yield Plain(Rule(), classes="composer--rule")
+        yield Plain(classes="composer--queue")
+        yield Plain(classes="composer--chips")
+        yield Completions()
+        with Vertical(classes="composer--line"):
+            yield Plain(">", classes="composer--prompt")
+            yield Editor(id="editor", blink=self._blink)
+
+    @property
+    def editor(self) -> Editor:
+        return self.query_one(Editor)
+
+    @property
+    def text(self) -> str:
+        """What stands in the editor."""
+        return self.editor.text
+
+    def mark(self, word: str) -> None:
+        """Write a word into the rule above the editor, or clear it."""
+        self.query_one(".composer--rule", Plain).update(Rule(word))
+
+    def set_placeholder(self, sentence: str) -> None:
+        self.editor.placeholder = Content(sentence)
+
+    # -- sending, queue, attachments -----------------------------------------------------------------------------
+
+    def put_back(self, text: str) -> None:
+        """Put a text into the editor, before what is there."""
+        current = self.editor.text
+        self.editor.replace_all(f"{text}\n\n{current}" if current.strip() else text)
+        self.editor.focus()
+
+    def enqueue(self, text: str) -> None:
+        self.queue.add(text)
+        self.show_queue()
+
+    def show_queue(self) -> None:
+        lines = self.query_one(".composer--queue", Plain)
+        lines.set_class(bool(self.queue.waiting), "-shown")
+        lines.update(QueueLines(self.queue.waiting, self.queue_key))
+
+    def return_queue(self) -> None:
+        """After a stop: what waited comes back into the editor."""
+        text = self.queue.take_all()
+        if text:
+            self.put_back(text)
+        self.show_queue()
+
+    def _show_chips(self) -> None:
+        chips = self.query_one(".composer--chips", Plain)
+        chips.set_class(bool(self.attachments), "-shown")
+        chips.update(ChipLines([item.chip for item in self.attachments]))
+
+    @on(Editor.Pasted)
+    def _paste_is_large(self, event: Editor.Pasted) -> None:
+        event.stop()
+        self._add_attachment(event.text)
+        self._save_later()
+        self.app.notify(
+            f"The paste is large ({plural(len(event.text), 'character')}), so it is attached instead of inserted.",
+            markup=False,
+        )
+
+    def _add_attachment(self, text: str) -> None:
+        self._pasted += 1
+        self.attachments.append(Attachment(self._pasted, text))
+        self._show_chips()
+
+    def _send(self) -> None:
+        typed = self.editor.text
+        text = with_attachments(typed.strip(), self.attachments)
+        if not text.strip():
+            return
+        self.post_message(self.Sent(text, typed.strip()))
+
+    def sent(self, typed: str) -> None:
+        """The screen took the message: clear the editor, remember the prompt."""
+        self.editor.prompts.add(typed)
+        self.editor.replace_all("")
+        self.editor.history.clear()
+        self.attachments.clear()
+        self._show_chips()
+
+    # -- editor events -------------------------------------------------------------------------------------------
+
+    @on(Editor.Asked)
+    def _asked(self, event: Editor.Asked) -> None:
+        event.stop()
+        match event.what:
+            case "send":
+                self._complete(run=True) if self.editor.choosing else self._send()
+            case "choice_up":
+                self.completions.action_cursor_up()
+            case "choice_down":
+                self.completions.action_cursor_down()
+            case "complete":
+                self._complete(run=False)
+            case "unqueue":
+                text = self.queue.take_back()
+                if text is not None:
+                    self.put_back(text)
+                    self.show_queue()
+            case "detach":
+                if self.attachments:
+                    self.attachments.pop()
+                    self._show_chips()
+            case what:
+                self.post_message(self.Scrolled(what))
+
+    @property
+    def completions(self) -> Completions:
+        return self.query_one(Completions)
+
+    def _complete(self, *, run: bool) -> None:
+        """Take the highlighted command: without an argument it can run at once."""
+        row = self.completions.current
+        if not isinstance(row, CommandRow):
+            return
+        command = row.command
+        if run and not command.argument.isupper():
+            self.editor.replace_all(f"/{command.name}")
+            self.close_completions()
+            self._send()
+        else:
+            self.editor.replace_all(f"/{command.name} ")
+            self.close_completions()
+
+    def close_completions(self) -> bool:
+        """Hide the list of commands; whether it was shown."""
+        shown = self.editor.choosing
+        self.editor.choosing = False
+        self.completions.remove_class("-shown")
+        return shown
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._complete(run=True)
+
+    @on(TextArea.Changed)
+    def _changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        text = event.text_area.text
+        found = complete(text) if len(text) < 40 else []
+        if found:
+            self.completions.show([CommandRow(command) for command in found])
+            self.completions.add_class("-shown")
+            self.editor.choosing = True
+        else:
+            self.close_completions()
+        self._save_later()
+
+    @on(events.DescendantFocus)
+    def _focused(self) -> None:
+        self.query_one(".composer--prompt").add_class("-on")
+
+    @on(events.DescendantBlur)
+    def _blurred(self) -> None:
+        self.query_one(".composer--prompt").remove_class("-on")
+
+    # -- draft ---------------------------------------------------------------------------------------------------
+
+    def _save_later(self) -> None:
+        if self._draft_timer is not None:
+            self._draft_timer.stop()
+        self._draft_timer = self.set_timer(DRAFT_DELAY_S, self.save_draft)
+
+    @property
+    def draft(self) -> str:
+        """What is written, attachments included."""
+        return with_attachments(self.editor.text, self.attachments)
+
+    def save_draft(self) -> None:
+        """Post the draft when it is another than the last one posted."""
+        if self._draft_timer is not None:
+            self._draft_timer.stop()
+            self._draft_timer = None
+        draft = self.draft
+        if draft != self._drafted:
+            self._drafted = draft
+            self.post_message(self.Drafted(draft))
+
+    def restore(self, draft: str, prompts: list[str]) -> None:
+        """Show a kept draft and know earlier prompts; what the user already typed stays."""
+        typed = self.editor.prompts.prompts
+        self.editor.prompts = PromptHistory([*prompts, *typed])
+        if draft and not self.editor.text:
+            self._drafted = draft
+            if is_large(draft):
+                self._add_attachment(draft)
+            else:
+                self.editor.replace_all(draft)
