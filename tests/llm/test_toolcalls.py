@@ -330,3 +330,24 @@ def test_without_tools_the_sentence_asks_for_plain_text() -> None:
 )
 def test_only_an_answer_that_is_nothing_but_an_unknown_call_is_reported(content: str, name: str | None) -> None:
     assert is_bare_unknown_call(content, TOOLS) == name
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{{"name": "remember", "arguments": {"fact": "x"}}}',
+        '<tool_call>\n{{"name": "remember", "arguments": {"fact": "x"}}}\n</tool_call>',
+        '```json\n{{"name": "remember", "arguments": {"fact": "x"}}}\n```',
+        '{{"name": "remember", "arguments": {"fact": "x"}}',
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_a_call_in_doubled_braces_is_a_call(content: str, size: int) -> None:
+    parameters = {"type": "object", "properties": {"fact": {"type": "string"}}, "required": ["fact"]}
+    tools = [{"type": "function", "function": {"name": "remember", "parameters": parameters}}]
+    hold = HoldBack(tools)
+    for start in range(0, len(content), size):
+        hold.feed(content[start : start + size])
+    found = hold.finish()
+    assert [(call.name, call.arguments) for call in found.calls] == [("remember", {"fact": "x"})]
+    assert found.text.strip() == ""

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tui_agent.cli.memory_care import write_private
 from tui_agent.cli.memory_common import opened
 from tui_agent.cli.options import ProjectOption, fail, stdin_text
-from tui_agent.cli.printing import USAGE, Printer, agreed, asks, many_lines
+from tui_agent.cli.printing import USAGE, Printer, agreed, asks, many_lines, write_private
 
 if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
+
+
+EPILOG = (
+    "\b\nExamples:\n"
+    "  tui-agent handoff                       a draft from the last session, shown and confirmed\n"
+    '  tui-agent handoff --task "Port the report" -r "exclude archived" --format table -o packet.json\n'
+    "  tui-agent handoff --from packet.json --no-ask | other-agent\n\n"
+    "\b\nExit codes: 0 handed on, 1 the store failed, 2 wrong usage or no packet, 6 no memory here"
+)
 
 
 def handoff(

@@ -1,22 +1,43 @@
 """``tui-agent memory …`` and ``tui-agent handoff``: everything the panes can do, for scripts and timers.
 
-Commands open the same stores as the chat and are safe beside it. What they need is imported when they run, so that
-``--help`` costs nothing.
+Commands open the same stores as the chat and are safe beside it. The table of commands is loaded when one of them is
+asked for, and what a command needs when it runs, so that they cost the other commands nothing.
 """
 
 from __future__ import annotations
 
-import typer
+from typing import Any
 
-from tui_agent.cli import memory_care as care
-from tui_agent.cli import memory_facts as facts
-from tui_agent.cli import memory_find as finding
-from tui_agent.cli.handoff import handoff
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from tui_agent.cli.handoff import EPILOG, handoff
 from tui_agent.cli.printing import EXIT_CODES
 
+
+class _Loaded(TyperGroup):
+    """The commands of :mod:`tui_agent.cli.memory_table`, read when they are first looked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        if not self.commands:
+            from tui_agent.cli.memory_table import memory as table
+
+            self.commands.update(get_command(table).commands)  # type: ignore[attr-defined]
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or ``None``."""
+        self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
+
+
 memory = typer.Typer(
+    cls=_Loaded,
     name="memory",
     no_args_is_help=True,
+    invoke_without_command=False,
     rich_markup_mode=None,
     help=(
         "Look at what is remembered, and change it.\n\n"
@@ -31,51 +52,12 @@ memory = typer.Typer(
 )
 
 
-def _examples(*lines: str) -> str:
-    return "\b\nExamples:\n" + "\n".join(f"  tui-agent memory {line}" for line in lines) + f"\n\n\b\n{EXIT_CODES}"
-
-
-for _name, _command, _lines in (
-    ("list", facts.list_, ("list", "list --kind decision", "list --all --json")),
-    ("show", facts.show, ("show k3f", "show fact:k3f --json")),
-    ("add", facts.add, ('add "We use pnpm, not npm" --subject "package manager"', "add - --days 7 < note.txt")),
-    ("confirm", facts.confirm, ("confirm k3f", "confirm k3f 9qx")),
-    ("correct", facts.correct, ('correct k3f "We use bun"', "correct k3f - < note.txt")),
-    ("expire", facts.expire, ("expire k3f", "expire k3f --at 2027-01-31", "expire k3f --never")),
-    ("undo", facts.undo, ("undo",)),
-    ("pin", facts.pin, ("pin k3f", "pin k3f --off")),
-    ("put-away", facts.put_away, ("put-away 7ma",)),
-    ("delete", facts.delete, ("delete k3f", "delete k3f --yes --json")),
-    ("search", finding.search, ("search deployment", 'search --messages "line length"', "search - < question.txt")),
-    ("why", finding.why, ("why last", "why 4tz", 'why "how do we deploy?" --json')),
-    ("review", finding.review, ("review", "review --unused")),
-    ("new", finding.new, ("new", "new --days 7")),
-    ("log", finding.log, ("log", "log k3f", "log --working -n 100")),
-    ("quarantine", finding.quarantine, ("quarantine", "quarantine --json")),
-    ("approve", finding.approve, ("approve 8wn", "approve --all")),
-    ("reject", finding.reject, ("reject 8wn",)),
-    ("stats", finding.stats, ("stats", "stats --schema", "stats --json")),
-    ("prune", care.prune, ("prune", "prune --dry-run", "prune --if-due")),
-    ("backup", care.backup, ("backup", "backup --before upgrade", "backup --list")),
-    ("restore", care.restore, ("restore latest --dry-run", "restore 2026-11-30-021000", "restore latest --yes")),
-    ("export", care.export, ("export > facts.json", "export facts.json --scope project")),
-    ("import", care.import_, ("import facts.json --dry-run", "import --mine facts.json", "import - < facts.json")),
-    ("share", care.share, ("share status", "share on", "share off")),
-    ("check", care.check, ("check", "check --fix", "check --backups --json")),
-    ("paths", care.paths, ("paths", "paths --json")),
-):
-    memory.command(_name, epilog=_examples(*_lines))(_command)
-
-HANDOFF_EPILOG = (
-    "\b\nExamples:\n"
-    "  tui-agent handoff                       a draft from the last session, shown and confirmed\n"
-    '  tui-agent handoff --task "Port the report" -r "exclude archived" --format table -o packet.json\n'
-    "  tui-agent handoff --from packet.json --no-ask | other-agent\n\n"
-    "\b\nExit codes: 0 handed on, 1 the store failed, 2 wrong usage or no packet, 6 no memory here"
-)
+@memory.callback()
+def _memory() -> None:
+    """Makes it a group, although its own commands come later."""
 
 
 def register(app: typer.Typer) -> None:
     """Adds ``memory`` and ``handoff`` to the program's commands."""
     app.add_typer(memory, name="memory")
-    app.command("handoff", epilog=HANDOFF_EPILOG)(handoff)
+    app.command("handoff", epilog=EPILOG)(handoff)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import sys
 from pathlib import Path
@@ -13,7 +12,18 @@ import typer
 
 from tui_agent.cli.memory_common import YesOption, changed, explained, opened, verdict_line
 from tui_agent.cli.options import JsonOption, ProjectOption, fail, open_project, stdin_text
-from tui_agent.cli.printing import NOTHING_FOUND, STORE_FAILED, USAGE, Printer, agreed, asks, one_line, plain, table
+from tui_agent.cli.printing import (
+    NOTHING_FOUND,
+    STORE_FAILED,
+    USAGE,
+    Printer,
+    agreed,
+    asks,
+    one_line,
+    plain,
+    table,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
@@ -170,21 +180,6 @@ def export(
         printer = Printer(json_)
         printer.data({"file": target, "items": count}, [target])
         printer.note(f"{count} items. A later `memory delete` does not reach this copy.")
-
-
-def write_private(path: Path, text: str, force: bool) -> None:
-    """Writes a file in one step, readable by the user alone; an existing one only with ``force``."""
-    if path.exists() and not force:
-        fail(f"{path} exists. Add --force to replace it.", USAGE)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(path)
-    except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror or error}.", STORE_FAILED)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def import_(

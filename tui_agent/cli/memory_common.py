@@ -57,6 +57,8 @@ def explained() -> Iterator[None]:
         yield
     except (StoreError, MemoryFileError, TextFileError) as error:
         fail(str(error), STORE_FAILED)
+    except (KeyError, IndexError, BrokenPipeError):
+        raise  # a fault of the program, or a reader that has seen enough
     except LookupError as error:
         fail(str(error.args[0]) if error.args else "There is no such item.", NOTHING_FOUND)
     except ValueError as error:

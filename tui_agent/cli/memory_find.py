@@ -147,12 +147,11 @@ def _record_lines(record: RecallRecord) -> list[str]:
 
 
 def _terms(item: RecalledItem) -> list[str]:
-    rows = [
-        [f"   {term.value:+.3f}", term.name + (f"  ({one_line(term.note, 60)})" if term.note else "")]
-        for term in item.terms
-    ]
+    lines = [f"   {item.score:+.3f}  score"]
+    for term in item.terms:
+        note = f"  ({one_line(term.note, 60)})" if term.note else ""
+        lines.append(f"   {term.value:+.3f}  {term.name}{note}")
     where = [text for text in (item.source, f"confirmed {item.confirmed_at[:10]}" if item.confirmed_at else "") if text]
-    lines = [f"   {item.score:+.3f}  score", *table(rows)]
     if where:
         lines.append(f"           {one_line(', '.join(where))}")
     if item.quote and item.quote != item.text:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import sys
 import unicodedata
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from tui_agent.cli.options import fail
 
 OK, STORE_FAILED, USAGE, NOTHING_FOUND = 0, 1, 2, 6
 EXIT_CODES = "Exit codes: 0 done, 1 the store failed, 2 wrong usage or refused, 6 nothing found"
@@ -136,3 +139,18 @@ def agreed(question: str) -> bool:
     except (OSError, KeyboardInterrupt):
         return False
     return answer.strip().casefold() in {"y", "yes", "t", "tak", "д", "да"}
+
+
+def write_private(path: Path, text: str, force: bool) -> None:
+    """Writes a file in one step, readable by the user alone; an existing one only with ``force``."""
+    if path.exists() and not force:
+        fail(f"{path} exists. Add --force to replace it.", USAGE)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        fail(f"{path} cannot be written: {error.strerror or error}.", STORE_FAILED)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -67,10 +67,20 @@ def read_objects(reader: Reader, pos: int) -> Unit | None:
             return None
         outcomes, end = _read_array(reader, pos, 0)
     else:
-        if not looks_like_object(reader, pos):
+        # Some templates show the call with doubled braces, and the model copies them.
+        doubled = reader.text.startswith("{{", pos)
+        begin = pos + doubled
+        if not looks_like_object(reader, begin):
             return None
-        outcomes, end = _read_object(reader, pos, 0)
+        outcomes, end = _read_object(reader, begin, 0)
+        if doubled:
+            end = _second_brace(reader, end)
     return Unit.of(end, outcomes, data=True)
+
+
+def _second_brace(reader: Reader, end: int) -> int:
+    closer = reader.space(end)
+    return closer + 1 if reader.char(closer) == "}" else end
 
 
 def _read_array(reader: Reader, pos: int, level: int) -> tuple[list[ToolCall | Refusal], int]:

@@ -1,0 +1,95 @@
+"""Time from start to first paint, beside a bare Textual app, both as real processes in a real terminal.
+
+    python benchmarks/first_paint.py [--runs 7] [--json] [--check]
+
+The two programs run in turn (A B A B …), each in a pseudo-terminal of 120x40. The clock stops when the first cell of
+the screen is drawn (for ours: when the composer's hint is readable). Medians and their ratio are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ptyprocess
+import pyte
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _report import Goal, report
+
+BARE = """
+from textual.app import App
+from textual.widgets import Footer, Header, Static, TextArea
+
+class Bare(App):
+    def compose(self):
+        yield Header()
+        yield Static("READY-TO-TYPE")
+        yield TextArea()
+        yield Footer()
+
+Bare().run()
+"""
+GOAL = 1.5
+
+
+def time_to(argv: list[str], marker: str, env: dict[str, str], limit_s: float = 60.0) -> float:
+    """Seconds from spawn until ``marker`` can be read on the screen."""
+    screen = pyte.Screen(120, 40)
+    stream = pyte.ByteStream(screen)
+    started = time.perf_counter()
+    process = ptyprocess.PtyProcess.spawn(argv, env=env, dimensions=(40, 120))
+    try:
+        while time.perf_counter() - started < limit_s:
+            try:
+                stream.feed(process.read(65536))
+            except EOFError:
+                break
+            if any(marker in line for line in screen.display):
+                return time.perf_counter() - started
+        shown = "\n".join(line.rstrip() for line in screen.display if line.strip())
+        raise SystemExit(f"{argv} never showed {marker!r}. The screen was:\n{shown}")
+    finally:
+        process.terminate(force=True)
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder) / "project"
+        project.mkdir()
+        env = {**os.environ, "TUI_AGENT_HOME": f"{folder}/home", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        env["OLLAMA_HOST"] = "127.0.0.1:9"  # nothing answers there: the paint must not wait for a server
+        ours_argv = [sys.executable, "-m", "tui_agent", "chat", str(project)]
+        bare_argv = [sys.executable, "-c", BARE]
+        ours: list[float] = []
+        bare: list[float] = []
+        for number in range(args.runs + 1):
+            b = time_to(bare_argv, "READY-TO-TYPE", env)
+            o = time_to(ours_argv, "enter send", env)
+            if number:  # the first pair fills the disk cache
+                bare.append(b)
+                ours.append(o)
+    ratio = statistics.median(o / b for o, b in zip(ours, bare, strict=True))
+    return report(
+        "first_paint",
+        ours={"overall": {"median_s": statistics.median(ours), "ratio": ratio}},
+        peers={"bare Textual app": {"overall": {"median_s": statistics.median(bare)}}},
+        goals=[Goal("first paint over a bare Textual app, median of pairs", f"<= {GOAL}", ratio, ratio <= GOAL)],
+        as_json=args.json,
+        check=args.check,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""From ranked candidates to what is sent: each once, within the budget; and what was close, with the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from tui_agent.memory.lexical import best_line
+from tui_agent.memory.text import normalise
+from tui_agent.memory.types import RecalledItem, Term
+
+NEAR = 5
+"""How many left-out candidates a record names."""
+_LONG = 600  # characters from which only the beginning and the best line are sent
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A document on its way to becoming a :class:`RecalledItem`; ``ref`` is ``fact:ID``, ``cold:ID``, ``file:NAME`` or
+    ``message:ID``."""
+
+    ref: str
+    text: str
+    kind: str = ""
+    source: str = ""
+    quote: str = ""
+    created_at: str = ""
+    confirmed_at: str = ""
+    superseded: bool = False
+    cooldown: bool = False
+    terms: list[Term] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """The sum of the terms."""
+        return sum(term.value for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be sent. The references in ``visible`` are in the window already, those in ``put_away`` were put away by
+    the user for this session, those in ``masked`` must not be used for this question."""
+
+    top_k: int
+    threshold: float
+    max_tokens: int
+    visible: Collection[str] = ()
+    masked: Collection[str] = ()
+    put_away: Collection[str] = ()
+
+
+def choose(
+    candidates: Sequence[Candidate], limits: Limits, count: Callable[[str], int], query: str
+) -> tuple[list[RecalledItem], list[RecalledItem]]:
+    """Cuts candidates into those sent and the nearest that were not, each with its reason as ``status``.
+
+    The same words are sent once, whichever store they are from: by the best-ranked one that may be sent.
+    """
+    sent: list[RecalledItem] = []
+    near: list[RecalledItem] = []
+    said: set[str] = set()
+    left = limits.max_tokens
+    for candidate in sorted(candidates, key=lambda c: (-c.score, c.ref)):
+        if len(sent) >= limits.top_k and len(near) >= NEAR:
+            break
+        key = normalise(candidate.text)
+        status = _why_not(candidate, limits)
+        if key in said or (status and len(near) >= NEAR):
+            continue
+        item = to_item(candidate, query, count)
+        if not status and (len(sent) >= limits.top_k or item.tokens > left):
+            status = "budget"
+        if not status:
+            said.add(key)
+            left -= item.tokens
+            sent.append(replace(item, rank=len(sent) + 1))
+        elif len(near) < NEAR:
+            near.append(replace(item, status=status))
+    # A left-out twin of something sent further down explains nothing.
+    return sent, [item for item in near if normalise(item.text) not in said]
+
+
+def _why_not(candidate: Candidate, limits: Limits) -> str:
+    if candidate.ref in limits.masked:
+        return "masked"
+    if candidate.superseded:
+        return "superseded"
+    if candidate.ref in limits.visible:
+        return "visible"
+    if candidate.ref in limits.put_away:
+        return "put away"
+    if candidate.score < limits.threshold:
+        return "threshold"
+    return "cooldown" if candidate.cooldown else ""
+
+
+def to_item(candidate: Candidate, query: str, count: Callable[[str], int]) -> RecalledItem:
+    """A candidate as it would be sent: a long text is cut to its beginning and the line that fits the question."""
+    store, _, item_id = candidate.ref.partition(":")
+    text = candidate.text
+    if len(text) > _LONG:
+        line, head = best_line(query, text), text[: _LONG // 2].rstrip()
+        text = f"{head}\n…\n{line}" if line not in head else f"{text[:_LONG].rstrip()} …"
+    return RecalledItem(
+        store=store,
+        id=item_id,
+        text=text,
+        score=candidate.score,
+        terms=tuple(candidate.terms),
+        kind=candidate.kind,
+        source=candidate.source,
+        quote=candidate.quote,
+        created_at=candidate.created_at,
+        confirmed_at=candidate.confirmed_at,
+        tokens=count(text),
+    )

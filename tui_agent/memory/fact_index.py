@@ -1,0 +1,247 @@
+"""What is kept in memory to find facts: an index of their words and a copy of their vectors, both following the store.
+
+Reading what has changed runs on the database's thread and costs what has changed; an unchanged store costs one look at
+a few numbers. Everything else runs on a worker thread, so that neither the event loop nor a write waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tui_agent.memory.database import Database
+from tui_agent.memory.facts import FactStore
+from tui_agent.memory.facts_schema import fact_of
+from tui_agent.memory.lexical import LexicalHit, LexicalIndex
+from tui_agent.memory.text import normalise
+from tui_agent.memory.types import Fact, Vector
+from tui_agent.memory.vectors import VectorHit, VectorTable
+
+_FEW_CHANGES = 200  # lines of the store's log, up to which only what they name is looked at
+_WHOLE_TABLE = 2000  # vectors to read, from which one look through the table is cheaper than asking by id
+
+# What is live, and what was replaced (to be shown as such when it would have been found).
+_KNOWN = (
+    "SELECT id, length(fact) + length(subject) AS size FROM memory "
+    "WHERE (superseded_by IS NOT NULL OR expires_at IS NULL OR expires_at > datetime('now'))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where the store stood. The numbers are cheap to read; as long as they stay, nothing has changed."""
+
+    change: int = -1
+    row: int = -1
+    vector_row: int = -1
+    next_end: str = ""
+    others: int = -1  # moves when another connection writes anything
+    revision: int = 0
+
+
+@dataclass(slots=True)
+class Delta:
+    """What has changed since the index was last brought up to date."""
+
+    mark: _Mark
+    identity: str
+    gone: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FactHits:
+    """Facts and notes found, by reference. ``quality`` is the best share of the question's words any of them has;
+    ``has_vectors`` says whether meaning took part."""
+
+    words: Mapping[str, LexicalHit]
+    meaning: Mapping[str, VectorHit]
+    quality: float
+    has_vectors: bool
+
+
+def embedded_text(fact: Fact) -> str:
+    """What of a fact is embedded: a subject in front says what an otherwise bare statement is about."""
+    return statement(fact.subject, fact.fact)
+
+
+def statement(subject: str, fact: str) -> str:
+    """``subject: fact``, or the fact alone when it names its subject itself."""
+    subject = subject.strip()
+    return f"{subject}: {fact}" if subject and normalise(subject) not in normalise(fact) else fact
+
+
+class FactIndex:
+    """Finds facts by words and meaning. ``read`` belongs on the database's thread, ``apply`` and ``find`` on any."""
+
+    def __init__(self, db: Database, facts: FactStore) -> None:
+        self._db = db
+        self._facts = facts
+        self._lock = threading.RLock()
+        self._lexical = LexicalIndex()
+        self._vectors = VectorTable()
+        self._sizes: dict[str, int] = {}
+        self._mark = _Mark()
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def doubt(self) -> None:
+        """Look at the whole store the next time: something was written that leaves no trace in its log."""
+        with self._lock:
+            self._mark = replace(self._mark, others=-1, revision=0)
+
+    # --- following the store ----------------------------------------------------------------------
+
+    def read(self, identity: str) -> Delta | None:
+        """What has changed in the store, or ``None``. Vectors are those of the embedder ``identity``."""
+        with self._lock:
+            last, same_space = self._mark, identity == self._vectors.identity
+        now = self._look(last)
+        if now == last and same_space:
+            return None
+        if now.others == last.others and same_space and now.change - last.change <= _FEW_CHANGES:
+            return self._few_changes(last, now, identity)
+        now = replace(now, revision=self._facts.revision())
+        if now.revision == last.revision and same_space:
+            with self._lock:
+                self._mark = now
+            return None
+        return self._whole(now, identity)
+
+    def _look(self, last: _Mark) -> _Mark:
+        row = self._db.row(
+            "SELECT (SELECT max(id) FROM changes), (SELECT max(rowid) FROM memory), "
+            "(SELECT max(rowid) FROM fact_vectors), "
+            "(SELECT min(expires_at) FROM memory WHERE expires_at > datetime('now'))"
+        )
+        others = int(self._db.value("PRAGMA data_version") or 0)
+        change, newest, vector, end = tuple(row) if row is not None else (0, 0, 0, "")
+        return _Mark(change or 0, newest or 0, vector or 0, end or "", others, last.revision)
+
+    def _few_changes(self, last: _Mark, now: _Mark, identity: str) -> Delta:
+        """The facts that the log names since then, rows it does not know, and those that have ended meanwhile."""
+        touched = {
+            str(row[0])
+            for row in self._db.rows(
+                "SELECT memory_id FROM changes WHERE id > ? UNION SELECT other_id FROM changes WHERE id > ? "
+                "UNION SELECT id FROM memory WHERE rowid > ? "
+                "UNION SELECT id FROM memory WHERE expires_at <= datetime('now') AND expires_at >= ?",
+                (last.change, last.change, last.row, last.next_end or "9999"),
+            )
+            if row[0]
+        }
+        known: dict[str, int] = {}
+        for part in _parts(sorted(touched)):
+            rows = self._db.rows(f"{_KNOWN} AND id IN ({_marks(part)})", tuple(part))
+            known.update((str(row[0]), int(row[1])) for row in rows)
+        with self._lock:
+            gone = [ref for ref in touched if ref in self._sizes and ref not in known]
+            fresh = {ref: size for ref, size in known.items() if self._sizes.get(ref) != size}
+            # What is waiting for its vector is asked for again: vectors come later, and leave no trace in the log.
+            bare = [ref for ref in self._sizes if ref not in self._vectors] if identity else []
+        wanted = [*dict.fromkeys((*known, *bare))] if identity else []
+        return self._filled(Delta(now, identity, gone, sizes=fresh), wanted)
+
+    def _whole(self, now: _Mark, identity: str) -> Delta:
+        """Everything, compared with what is known."""
+        with self._lock:
+            known = dict(self._sizes)
+            have = set(self._vectors.ids()) if identity == self._vectors.identity else set()
+        present = {str(row[0]): int(row[1]) for row in self._db.rows(_KNOWN)}
+        gone = [ref for ref in known if ref not in present]
+        fresh = {ref: size for ref, size in present.items() if known.get(ref) != size}
+        wanted = [ref for ref in present if ref not in have or ref in fresh] if identity else []
+        return self._filled(Delta(now, identity, gone, sizes=fresh), wanted)
+
+    def _filled(self, delta: Delta, wanted: list[str]) -> Delta:
+        for part in _parts(list(delta.sizes)):
+            sql = f"SELECT id, subject, fact FROM memory WHERE id IN ({_marks(part)})"
+            for row in self._db.rows(sql, tuple(part)):
+                delta.texts[str(row["id"])] = statement(str(row["subject"]), str(row["fact"]))
+        delta.vectors = self._read_vectors(delta.identity, wanted) if wanted else {}
+        return delta
+
+    def _read_vectors(self, identity: str, ids: list[str]) -> dict[str, Vector]:
+        rows = []
+        if len(ids) > _WHOLE_TABLE:
+            rows = self._db.rows("SELECT fact_id, vector FROM fact_vectors WHERE identity = ?", (identity,))
+            wanted = set(ids)
+            rows = [row for row in rows if row["fact_id"] in wanted]
+        else:
+            for part in _parts(ids):
+                sql = f"SELECT fact_id, vector FROM fact_vectors WHERE identity = ? AND fact_id IN ({_marks(part)})"
+                rows += self._db.rows(sql, (identity, *part))
+        return {str(row["fact_id"]): np.frombuffer(row["vector"], dtype="<f4") for row in rows}
+
+    def apply(self, delta: Delta) -> None:
+        """Brings the index up to what was read."""
+        with self._lock:
+            if delta.identity != self._vectors.identity:
+                self._vectors = VectorTable(delta.identity)
+            for ref in delta.gone:
+                self._lexical.discard(f"fact:{ref}")
+                self._vectors.discard(ref)
+                self._sizes.pop(ref, None)
+            for ref, text in delta.texts.items():
+                self._lexical.put(f"fact:{ref}", text)
+                if ref not in delta.vectors:
+                    self._vectors.discard(ref)
+            self._sizes.update(delta.sizes)
+            self._vectors.put(delta.vectors)
+            self._mark = delta.mark
+
+    def find(self, query: str, vector: Vector | None, notes: Mapping[str, str], limit: int = 60) -> FactHits:
+        """Facts (``fact:ID``) and notes (``file:NAME``) that fit ``query``."""
+        with self._lock:
+            self._lexical.sync({f"file:{name}": text for name, text in notes.items()}, prefix="file:")
+            by_words = {hit.ref: hit for hit in self._lexical.search(query, limit)}
+            by_meaning: dict[str, VectorHit] = {}
+            if vector is not None:
+                also = [ref.removeprefix("fact:") for ref in by_words if ref.startswith("fact:")]
+                by_meaning = {f"fact:{ref}": hit for ref, hit in self._vectors.search(vector, limit, also).items()}
+        quality = max((hit.coverage for hit in by_words.values()), default=0.0)
+        return FactHits(by_words, by_meaning, quality, bool(by_meaning))
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def rows(self, ids: Sequence[str]) -> dict[str, tuple[Fact, bool]]:
+        """Facts by id as they are now, each with whether it is live; what has expired or is gone is left out."""
+        found: dict[str, tuple[Fact, bool]] = {}
+        for part in _parts(ids):
+            rows = self._db.rows(
+                "SELECT m.*, l.id IS NOT NULL AS is_live FROM memory m LEFT JOIN live_memory l ON l.id = m.id "
+                f"WHERE m.id IN ({_marks(part)})",
+                tuple(part),
+            )
+            for row in rows:
+                fact = fact_of(row)
+                if row["is_live"] or fact.superseded_by is not None:
+                    found[fact.id] = (fact, bool(row["is_live"]))
+        return found
+
+    def rivals(self, subject_keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """``(id, text)`` of the live facts about each subject that has more than one."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for part in _parts(sorted(set(filter(None, subject_keys)))):
+            rows = self._db.rows(
+                "SELECT m.id, m.subject_key, m.fact FROM live_memory l JOIN memory m ON m.id = l.id "
+                f"WHERE m.subject_key IN ({_marks(part)})",
+                tuple(part),
+            )
+            for row in rows:
+                found.setdefault(str(row["subject_key"]), []).append((str(row["id"]), str(row["fact"])))
+        return {key: facts for key, facts in found.items() if len(facts) > 1}
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _parts(values: Sequence[str], size: int = 500) -> Iterable[Sequence[str]]:
+    return (values[start : start + size] for start in range(0, len(values), size))

@@ -1,0 +1,349 @@
+"""Finding by words: an inverted index over stems and identifiers, forgiving about inflection and one wrong letter.
+
+The index is a projection in memory: it is built from texts the stores hold and can be dropped at any time. A query is
+a list of concepts (one per word); each matches terms of the index exactly, by a shared stem, or by similar spelling,
+and counts once with its best match. So "bramy" finds "brama" although their Polish stems differ, and a typo of one
+letter costs a little instead of everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import DamerauLevenshtein
+
+from tui_agent.memory.text import STOPWORDS, fold, ngrams, split_identifier, terms, word_stems, words
+
+Floats = NDArray[np.float32]
+
+K1, B = 1.2, 0.5
+"""Constants of BM25 (Robertson and Zaragoza 2009); memories are short, so length counts less than usual."""
+_EXACT, _STEM, _PART, _SPELLING = 1.0, 0.85, 0.5, 0.8
+_MIN_SIMILAR = 0.58
+_LONGEST_KEPT = 64  # characters of a piece of text whose terms are kept
+_MAX_SIMILAR_TERMS = 12
+_COMPARED = 60  # spellings looked at closely for one word
+_FEWEST_SHARED = 0.3  # of the trigrams, before two spellings are compared at all
+_RAREST = 0.05  # the least weight of a word that is everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHit:
+    """A document found by words. ``coverage`` is the weighted share of the query that it has, 0..1; ``bm25`` the usual
+    score; ``words`` that score relative to the best one, times the best coverage: 0..1 and low for all when the query
+    is hardly there at all. ``matched`` are the query words that were found in it."""
+
+    ref: str
+    coverage: float
+    bm25: float
+    words: float
+    matched: tuple[str, ...]
+
+
+@lru_cache(maxsize=65536)
+def _term_forms(term: str) -> tuple[str, ...]:
+    """A term and its stems, the latter marked by ``~``; nothing for a stop word."""
+    if term in STOPWORDS:
+        return ()
+    return (term, *(f"~{stem}" for stem in word_stems(term)))
+
+
+@lru_cache(maxsize=65536)
+def _chunk_forms(chunk: str) -> tuple[tuple[str, ...], int]:
+    """The terms of a piece of text without white space, and how many words it is. No word goes beyond white space."""
+    return tuple(form for term in terms(chunk) for form in _term_forms(term)), len(words(chunk))
+
+
+def index_terms(text: str) -> dict[str, int]:
+    """What a document is indexed under, counted: folded words, parts of identifiers, and the stems of both."""
+    return _counted(text)[0]
+
+
+def _counted(text: str) -> tuple[dict[str, int], int]:
+    found: dict[str, int] = {}
+    length = 0
+    for chunk in text.split():
+        forms, number = _chunk_forms(chunk) if len(chunk) <= _LONGEST_KEPT else _chunk_forms.__wrapped__(chunk)
+        length += number
+        for form in forms:
+            found[form] = found.get(form, 0) + 1
+    return found, max(1, length)
+
+
+class LexicalIndex:
+    """An index over ``{ref: text}``. Thread-safe; every change costs only what the changed document holds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        # By number of the document; plain lists of texts keep the garbage collector out of it.
+        self._refs: list[str] = []
+        self._digests: list[bytes] = []
+        self._terms: list[tuple[str, ...]] = []
+        self._number: dict[str, int] = {}
+        self._free: list[int] = []
+        self._lengths: Floats = np.zeros(64, dtype=np.float32)
+        self._total_length = 0.0
+        self._postings: dict[str, dict[int, int]] = {}
+        self._arrays: dict[str, tuple[NDArray[np.int64], Floats]] = {}
+        self._grams: dict[str, set[str]] = {}
+        self._similar_known: dict[str, list[tuple[str, float]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def __contains__(self, ref: object) -> bool:
+        return ref in self._number
+
+    # -- changing -------------------------------------------------------------------------------------------------
+
+    def sync(self, texts: Mapping[str, str], prefix: str = "") -> int:
+        """Make the index hold exactly ``texts`` (among the references that start with ``prefix``); returns how many
+        documents were added, changed or removed."""
+        with self._lock:
+            gone = [ref for ref in self._number if ref.startswith(prefix) and ref not in texts]
+            return sum(map(self.discard, gone)) + sum(self.put(ref, text) for ref, text in texts.items())
+
+    def put(self, ref: str, text: str) -> bool:
+        """Index a document under ``ref``; false when it is there with the same text already."""
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        with self._lock:
+            number = self._number.get(ref)
+            if number is not None:
+                if self._digests[number] == digest:
+                    return False
+                self.discard(ref)
+            found, length = _counted(text)
+            if self._free:
+                number = self._free.pop()
+                self._refs[number], self._digests[number], self._terms[number] = ref, digest, tuple(found)
+            else:
+                number = len(self._refs)
+                self._refs.append(ref)
+                self._digests.append(digest)
+                self._terms.append(tuple(found))
+            if number >= len(self._lengths):
+                self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+            self._number[ref] = number
+            self._lengths[number] = length
+            self._total_length += length
+            for term, count in found.items():
+                posting = self._postings.get(term)
+                if posting is None:
+                    posting = self._postings[term] = {}
+                    self._spell(term, known=True)
+                posting[number] = count
+                self._arrays.pop(term, None)
+            return True
+
+    def discard(self, ref: str) -> bool:
+        """Take a document out; false when it is not there."""
+        with self._lock:
+            number = self._number.pop(ref, None)
+            if number is None:
+                return False
+            gone, self._terms[number], self._refs[number] = self._terms[number], (), ""
+            self._total_length -= float(self._lengths[number])
+            self._free.append(number)
+            for term in gone:
+                posting = self._postings[term]
+                del posting[number]
+                self._arrays.pop(term, None)
+                if not posting:
+                    del self._postings[term]
+                    self._spell(term, known=False)
+            return True
+
+    def _spell(self, term: str, *, known: bool) -> None:
+        """Keep the trigrams by which similar spellings are found; stems have none of their own."""
+        if term.startswith("~"):
+            return
+        self._similar_known.clear()
+        for gram in set(ngrams(term, (3,))):
+            if known:
+                self._grams.setdefault(gram, set()).add(term)
+            elif gram in self._grams:
+                self._grams[gram].discard(term)
+                if not self._grams[gram]:
+                    del self._grams[gram]
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def search(self, query: str, limit: int = 50) -> list[LexicalHit]:
+        """Documents that share words with ``query``, best first."""
+        with self._lock:
+            count = len(self._number)
+            asked = concepts(query)
+            if not count or not asked or limit < 1:
+                return []
+            size = len(self._refs)
+            lengths = self._lengths[:size]
+            norm = K1 * (1 - B + B * lengths * (count / self._total_length))
+            coverage, bm25 = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
+            strengths: list[tuple[str, Floats]] = []
+            total = 0.0
+            for word in asked:
+                found, counted = self._strengths(word, size)
+                holders = int(np.count_nonzero(found > 0))
+                rarity = max(_RAREST, math.log(1 + (count - holders + 0.5) / (holders + 0.5)))
+                total += rarity
+                if holders:
+                    strengths.append((word, found))
+                    coverage += rarity * found
+                    bm25 += rarity * counted * (K1 + 1) / (counted + norm)
+            if not strengths:
+                return []
+            coverage /= total
+            quality = float(coverage.max()) / float(bm25.max())
+            best = _largest(bm25, limit)
+            return [
+                LexicalHit(
+                    self._refs[number],
+                    float(coverage[number]),
+                    float(bm25[number]),
+                    float(bm25[number]) * quality,
+                    tuple(word for word, found in strengths if found[number]),
+                )
+                for number in map(int, best)
+                if bm25[number] > 0
+            ]
+
+    def _strengths(self, word: str, size: int) -> tuple[Floats, Floats]:
+        """For each document the strength of its best match with one query word, and that times how often it occurs;
+        0 where there is none."""
+        best, counted = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
+        for term, weight in self._matches(word).items():
+            numbers, counts = self._posting(term)
+            best[numbers] = np.maximum(best[numbers], weight)
+            counted[numbers] = np.maximum(counted[numbers], weight * counts)
+        return best, counted
+
+    def _posting(self, term: str) -> tuple[NDArray[np.int64], Floats]:
+        known = self._arrays.get(term)
+        if known is None:
+            posting = self._postings[term]
+            known = (
+                np.fromiter(posting.keys(), dtype=np.int64, count=len(posting)),
+                np.fromiter(posting.values(), dtype=np.float32, count=len(posting)),
+            )
+            self._arrays[term] = known
+        return known
+
+    def _matches(self, word: str) -> dict[str, float]:
+        """Terms of the index that stand for a query word, with how sure that is."""
+        found = {word: _EXACT} if word in self._postings else {}
+        for form in _term_forms(word)[1:]:
+            if form in self._postings:
+                found[form] = _STEM
+        for part in split_identifier(word):
+            if part != word and part in self._postings and part not in STOPWORDS:
+                # Where the name itself is known, another that shares a part with it is another thing.
+                found.setdefault(part, _PART / 2 if word in self._postings else _PART)
+        if len(word) >= 3:
+            for term, score in self._similar(word):
+                # A word of three letters has too many neighbours to look past itself.
+                if len(word) > 3 or word not in self._postings:
+                    found.setdefault(term, score)
+        return found
+
+    def _similar(self, word: str) -> list[tuple[str, float]]:
+        """Terms spelled like ``word``: one letter off, or the same beginning with another ending."""
+        if (known := self._similar_known.get(word)) is not None:
+            return known
+        grams = set(ngrams(word, (3,)))
+        shared: Counter[str] = Counter()
+        for gram in grams:
+            shared.update(self._grams.get(gram, ()))
+        # A word of n letters has about n padded trigrams; the share of common ones bounds how alike two spellings are.
+        alike = (
+            (2 * number / (len(grams) + len(term)), term)
+            for term, number in shared.items()
+            if term != word and len(term) >= 3
+        )
+        found: list[tuple[str, float]] = []
+        for share, term in heapq.nlargest(_COMPARED, alike):
+            score = similarity(word, term) if share >= _FEWEST_SHARED else 0.0
+            if score >= _MIN_SIMILAR:
+                found.append((term, score * _SPELLING))
+        found.sort(key=lambda pair: (-pair[1], pair[0]))
+        self._similar_known[word] = found[:_MAX_SIMILAR_TERMS]
+        return self._similar_known[word]
+
+
+def _largest(scores: Floats, limit: int) -> NDArray[np.int64]:
+    """Indexes of the ``limit`` largest scores, largest first; among equals the older document."""
+    if limit < len(scores):
+        kept = np.sort(np.argpartition(-scores, limit)[:limit])
+        return np.asarray(kept[np.argsort(-scores[kept], kind="stable")])
+    return np.asarray(np.argsort(-scores, kind="stable"))
+
+
+def similarity(word: str, term: str) -> float:
+    """How likely two spellings are one word, 0..1: one edit in a longer word, or a long common beginning."""
+    shorter, longest = min(len(word), len(term)), max(len(word), len(term))
+    if any(map(str.isdigit, word + term)):
+        return 0.0  # 7443 is not 7433, v2 is not v3
+    distance = DamerauLevenshtein.distance(word, term, score_cutoff=2)
+    if distance == 1 and shorter >= 4:
+        return 0.9
+    if distance == 1 and shorter == 3 and longest == 4 and word[:2] == term[:2]:
+        return 0.6
+    if distance == 2 and shorter >= 8:
+        return 0.75
+    prefix = 0
+    for left, right in zip(word, term, strict=False):
+        if left != right:
+            break
+        prefix += 1
+    if prefix >= 4 and longest - prefix <= 4:
+        return 0.55 + 0.35 * prefix / longest
+    return 0.0
+
+
+def concepts(query: str) -> list[str]:
+    """The query's words, folded, each once, without stop words; identifiers whole."""
+    return list(dict.fromkeys(word for word in words(query) if word not in STOPWORDS and any(map(str.isalnum, word))))
+
+
+def best_line(query: str, text: str, width: int = 240) -> str:
+    """The line of ``text`` that shares most words with ``query``, for showing why a long text was found."""
+    wanted = {stem for word in concepts(query) for stem in word_stems(word)}
+    best, score = "", -1
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        have = {stem for word in words(line) for stem in word_stems(fold(word))}
+        if len(wanted & have) > score:
+            best, score = line.strip(), len(wanted & have)
+    return best[:width]
+
+
+def matched_terms(words_asked: Iterable[str], known: Iterable[str]) -> list[dict[str, float]]:
+    """For each query word the stems among ``known`` (unmarked) that stand for it, with how sure that is.
+
+    A word none of whose stems is known is looked for by its spelling. For passages, whose stems the stores keep.
+    """
+    vocabulary = set(known)
+    by_start: dict[str, list[str]] = {}
+    found: list[dict[str, float]] = []
+    for word in words_asked:
+        forms = {part: _PART for part in split_identifier(word) if part in vocabulary and part not in STOPWORDS}
+        whole = (*(form.lstrip("~") for form in _term_forms(word)), "".join(filter(str.isalnum, word)))
+        forms |= {form: _EXACT for form in whole if form in vocabulary}
+        if not forms and len(word) >= 4:
+            if not by_start:
+                for term in vocabulary:
+                    by_start.setdefault(term[:1], []).append(term)
+            stem = word_stems(word)[0]
+            near = ((term, similarity(stem, term)) for term in by_start.get(word[:1], ()))
+            forms = {term: score * _SPELLING for term, score in near if score >= _MIN_SIMILAR}
+        found.append(forms)
+    return found

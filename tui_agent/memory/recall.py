@@ -1,0 +1,341 @@
+"""The recaller: what is worth sending with a message, how it was scored, and what was close and left out.
+
+Candidates come from words (:mod:`~tui_agent.memory.lexical`) and meaning (:mod:`~tui_agent.memory.vectors`) over live
+facts, put-away items, notes about projects and, on request, past messages. No model is asked. Every term of a score is
+kept and shown, and the terms add up to the score. How the scores are made is in :mod:`~tui_agent.memory.ranking`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from tui_agent.memory.choosing import Candidate, Limits, choose, to_item
+from tui_agent.memory.database import Database
+from tui_agent.memory.fact_index import FactHits, FactIndex, embedded_text
+from tui_agent.memory.facts import FactStore
+from tui_agent.memory.history import History
+from tui_agent.memory.passages import Found, PassageReader
+from tui_agent.memory.ranking import Ranked, Weights, blend, rank_passages
+from tui_agent.memory.text import parse_utc, utc_now
+from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Term, Vector
+from tui_agent.memory.working import WorkingMemory
+
+__all__ = ["Recaller", "fact_terms"]
+
+log = logging.getLogger(__name__)
+
+AGE, IMPORTANCE, USE, PIN = 0.04, 0.03, 0.02, 0.03
+"""The most that age takes away, and that importance, recent use and a pin add: they decide between facts that fit
+about equally well, and nothing else."""
+STORES = ("fact", "cold", "file")
+"""The stores that feed an answer by themselves; ``message`` is searched on request."""
+
+_CANDIDATES = 60
+_COLD_HITS, _COLD_KEPT = 30, 20
+_OLD_DAYS, _RECENT_DAYS = 365.0, 30.0
+_EMBED_BATCH = 64
+_EMBED_PATIENCE_S = 2.5
+
+
+class Recaller:
+    """Finds what is remembered and explains it. Without an embedder it works on words alone and says so.
+
+    Args:
+        db: runs the reading parts on its thread.
+        facts: long-term facts.
+        history: past messages, searched only on request.
+        working: the working memory, for its cold zone.
+        embedder: makes the query's vector; may have none yet (empty identity).
+        notes: gives texts of memory files by name, called off the event loop.
+        weights: of the score of items and messages.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        facts: FactStore,
+        history: History,
+        working: WorkingMemory | None = None,
+        embedder: Embedder | None = None,
+        notes: Callable[[], dict[str, str]] | None = None,
+        *,
+        weights: Weights | None = None,
+    ) -> None:
+        self._db = db
+        self._facts = facts
+        self._history = history
+        self._working = working
+        self._embedder = embedder
+        self._notes = notes
+        self._weights = weights
+        self._index = FactIndex(db, facts)
+        self._passages = PassageReader(db)
+        self._refreshing = asyncio.Lock()
+        self._filling = asyncio.Lock()
+        self._query_cache: tuple[str, str, Vector] | None = None
+
+    # -- the question ---------------------------------------------------------------------------------------------
+
+    async def recall(
+        self,
+        query: str,
+        goal: str = "",
+        *,
+        session_id: str = "",
+        visible: Collection[str] = (),
+        masked: Collection[str] = (),
+        put_away: Collection[str] = (),
+        top_k: int = 5,
+        threshold: float = 0.25,
+        max_tokens: int = 600,
+        count: Callable[[str], int] = lambda text: len(text) // 4 + 1,
+        stores: Collection[str] = STORES,
+    ) -> RecallRecord:
+        """What fits ``query``, best first, within ``top_k`` items and ``max_tokens``.
+
+        ``visible``, ``masked`` and ``put_away`` are references (``fact:ID``, ``cold:ID``, ``file:NAME``) that are in
+        the window already, must not be used, or were put away for this session. ``session_id`` is the conversation
+        that asks: its own messages are not searched. The record also names the nearest candidates that were left out,
+        and why; ``channels`` says whether meaning took part, ``extra["embed_ms"]`` what the embedder took of
+        ``took_ms``.
+        """
+        started = time.perf_counter()
+        query = _sound(query)
+        vector = await self._query_vector(query)
+        embedded = time.perf_counter()
+        candidates: list[Candidate] = []
+        meaning = False
+        if "fact" in stores or "file" in stores:
+            hits, notes = await self._find(query, vector, notes="file" in stores)
+            meaning = hits.has_vectors
+            candidates += [c for c in await self._described(hits, notes) if c.ref.partition(":")[0] in stores]
+        if "cold" in stores:
+            cold = await self._cold(query, vector, _COLD_HITS)
+            meaning = meaning or any(term.name == "meaning" and term.value for c in cold for term in c.terms)
+            candidates += cold
+        if "message" in stores:
+            candidates += await self._messages(query, None, session_id)
+        limits = Limits(top_k, threshold, max_tokens, frozenset(visible), frozenset(masked), frozenset(put_away))
+        items, near = await asyncio.to_thread(choose, candidates, limits, count, query)
+        return RecallRecord(
+            query=query,
+            goal=goal,
+            items=tuple(items),
+            near=tuple(near),
+            threshold=threshold,
+            channels=("words", "meaning") if meaning else ("words",),
+            took_ms=(time.perf_counter() - started) * 1000,
+            extra={"embed_ms": round((embedded - started) * 1000, 2)},
+        )
+
+    async def search_messages(
+        self, query: str, limit: int = 10, *, session_id: str | None = None, without_session: str = ""
+    ) -> list[RecalledItem]:
+        """Past messages of user and assistant that fit ``query``, best first, by words and by what was said around."""
+        found = await self._messages(_sound(query), session_id, without_session)
+        return [to_item(candidate, query, _no_count) for candidate in found[:limit]]
+
+    async def search_cold(self, query: str, limit: int = 10) -> list[RecalledItem]:
+        """Put-away items that fit ``query``, best first, with the items around them taken into account; none moves."""
+        query = _sound(query)
+        found = await self._cold(query, await self._query_vector(query), max(_COLD_HITS, 6 * limit), limit)
+        return [to_item(candidate, query, _no_count) for candidate in found]
+
+    async def _query_vector(self, query: str) -> Vector | None:
+        embedder = self._embedder
+        if embedder is None or not embedder.identity or not query.strip():
+            return None
+        identity = embedder.identity
+        if self._query_cache is not None and self._query_cache[:2] == (identity, query):
+            return self._query_cache[2]
+        try:
+            # A slow embedder must not hold up the answer: words alone are a good second best.
+            found = await asyncio.wait_for(embedder.embed([query], "query"), _EMBED_PATIENCE_S)
+        except Exception as error:
+            log.info("the query could not be embedded, words alone are used: %s", error)
+            return None
+        vector = found[0] if found else None
+        if vector is not None:
+            self._query_cache = (identity, query, vector)
+        return vector
+
+    # -- facts and notes ------------------------------------------------------------------------------------------
+
+    async def warm(self) -> None:
+        """Build the index of facts, so that the first question does not wait for it."""
+        await self._refresh()
+
+    async def _refresh(self) -> None:
+        async with self._refreshing:
+            identity = self._embedder.identity if self._embedder is not None else ""
+            delta = await self._db.run(self._index.read, identity)
+            if delta is not None:
+                await asyncio.to_thread(self._index.apply, delta)
+
+    async def _find(self, query: str, vector: Vector | None, *, notes: bool) -> tuple[FactHits, Mapping[str, str]]:
+        await self._refresh()
+
+        def find() -> tuple[FactHits, Mapping[str, str]]:
+            texts = self._notes() if notes and self._notes is not None else {}
+            return self._index.find(query, vector, texts, _CANDIDATES), texts
+
+        return await asyncio.to_thread(find)
+
+    async def _described(self, hits: FactHits, notes: Mapping[str, str]) -> list[Candidate]:
+        """Hits with their rows as they are at this moment: what has expired or gone since is dropped."""
+        scored = {}
+        for ref in dict.fromkeys((*hits.words, *hits.meaning)):
+            words, meaning = hits.words.get(ref), hits.meaning.get(ref)
+            near = meaning.calibrated if meaning is not None else None
+            found = words.words if words is not None else 0.0
+            by_words, by_meaning = blend(found, hits.quality if near is not None else 1.0, near)
+            scored[ref] = [Term("words", by_words, ", ".join(words.matched) if words is not None else "")]
+            if hits.has_vectors:
+                note = f"cosine {meaning.cosine:.2f}" if meaning is not None else "no vector"
+                scored[ref].append(Term("meaning", by_meaning, note))
+        kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:_CANDIDATES]
+        rows, rivals = await self._db.run(self._rows, [ref[5:] for ref in kept if ref.startswith("fact:")])
+        now = utc_now()
+        candidates: list[Candidate] = []
+        for ref in kept:
+            store, _, name = ref.partition(":")
+            if store == "file":
+                if name in notes:
+                    candidates.append(Candidate(ref, notes[name], "file", name, terms=scored[ref]))
+            elif name in rows:
+                fact, live = rows[name]
+                terms = scored[ref] + fact_terms(fact, now)
+                others = [text for other, text in rivals.get(fact.subject_key, ()) if other != fact.id]
+                if live and others:
+                    terms.append(Term("contradiction", 0.0, f"also held to be true: {'; '.join(others)}"))
+                candidate = Candidate(
+                    ref, fact.fact, str(fact.kind), fact.source, fact.quote, fact.created_at, fact.confirmed_at,
+                    superseded=not live, terms=terms,
+                )  # fmt: skip
+                candidates.append(candidate)
+        return candidates
+
+    def _rows(self, ids: Sequence[str]) -> tuple[dict[str, tuple[Fact, bool]], dict[str, list[tuple[str, str]]]]:
+        rows = self._index.rows(ids)
+        return rows, self._index.rivals([fact.subject_key for fact, live in rows.values() if live])
+
+    # -- put-away items and messages ------------------------------------------------------------------------------
+
+    async def _cold(self, query: str, vector: Vector | None, hits: int, kept: int = _COLD_KEPT) -> list[Candidate]:
+        """Put-away items, ranked together with those around them. The working memory names the candidates."""
+        working = self._working
+        if working is None or not query.strip():
+            return []
+        named = {hit.id: hit for hit in await working.search(query, hits, vector=vector, only_cold=True)}
+        if not named:
+            return []
+        identity = self._embedder.identity if self._embedder is not None else ""
+        scope = working.scope.key
+        found = await self._db.run(self._passages.items, scope, list(named), vector, identity)
+        ranked = await asyncio.to_thread(_ranked, query, found, kept, self._weights)
+        texts = await self._db.run(self._passages.texts, scope, [r.passage.ref for r in ranked])
+        known = {one.passage.ref: one for one in found}
+        candidates = []
+        for entry in ranked:
+            one, hit = known[entry.passage.ref], named.get(entry.passage.ref)
+            if entry.passage.ref not in texts:
+                continue
+            candidate = _candidate("cold", entry, one, texts[entry.passage.ref])
+            if hit is not None:
+                candidate.cooldown = hit.status == "cooldown"
+            elif entry.passage.group == working.session_id:
+                candidate.cooldown = working.step - one.put_away_step < working.recall_cooldown_steps
+            candidates.append(candidate)
+        return candidates
+
+    async def _messages(self, query: str, session_id: str | None, without_session: str) -> list[Candidate]:
+        if not query.strip():
+            return []
+
+        def read() -> list[Found]:
+            return self._passages.messages(query, session_id=session_id, without_session=without_session)
+
+        found = await self._db.run(read)
+        ranked = await asyncio.to_thread(_ranked, query, found, _CANDIDATES, self._weights)
+        known = {one.passage.ref: one for one in found}
+        return [_candidate("message", r, known[r.passage.ref], r.passage.text) for r in ranked]
+
+    # -- keeping vectors ------------------------------------------------------------------------------------------
+
+    async def index_missing(self) -> int:
+        """Embed live facts that have no vector of the present identity; returns how many were done.
+
+        Text is on disk long before this runs, so a failing embedder costs ranking, never a fact. The index is brought
+        up to date as well, so that the next question finds it warm.
+        """
+        async with self._filling:
+            done = await self._fill()
+        if done:
+            self._index.doubt()
+        await self._refresh()
+        return done
+
+    async def _fill(self) -> int:
+        embedder = self._embedder
+        if embedder is None or not embedder.identity:
+            return 0
+        identity = embedder.identity
+        missing: list[Fact] = await self._db.run(self._facts.missing_vectors, identity)
+        done = 0
+        for start in range(0, len(missing), _EMBED_BATCH):
+            batch = missing[start : start + _EMBED_BATCH]
+            try:
+                found = await embedder.embed([embedded_text(fact) for fact in batch], "document")
+            except Exception as error:
+                log.warning("facts could not be embedded; words alone find them: %s", error)
+                return done
+            made = {fact.id: vec for fact, vec in zip(batch, found, strict=True) if vec is not None}
+            if made:
+                done += await self._db.run(self._facts.put_vectors, identity, made)
+        return done
+
+
+def fact_terms(fact: Fact, now: str) -> list[Term]:
+    """Small terms that decide between facts that fit equally well; age counts from the last confirmation, and what it
+    takes away is capped: expiry and review deal with what is really old."""
+    days = _days_between(fact.confirmed_at, now)
+    terms = [
+        Term("age", -AGE * min(days / _OLD_DAYS, 1.0), f"confirmed {int(days)} days ago"),
+        Term("importance", IMPORTANCE * (fact.importance - 5) / 5, f"importance {fact.importance}"),
+    ]
+    if fact.last_used_at and _days_between(fact.last_used_at, now) <= _RECENT_DAYS:
+        terms.append(Term("use", USE, f"used on {fact.last_used_at[:10]}"))
+    if fact.pinned:
+        terms.append(Term("pin", PIN, "pinned"))
+    return terms
+
+
+def _days_between(earlier: str, later: str) -> float:
+    try:
+        return max(0.0, (parse_utc(later) - parse_utc(earlier)).total_seconds() / 86400)
+    except ValueError:
+        return 0.0  # a time somebody wrote by hand
+
+
+def _ranked(query: str, found: Sequence[Found], limit: int, weights: Weights | None = None) -> list[Ranked]:
+    ranked = rank_passages(query, [one.passage for one in found], limit, weights)
+    return [entry for entry in ranked if entry.score > 0]
+
+
+def _candidate(store: str, entry: Ranked, one: Found, text: str) -> Candidate:
+    return Candidate(
+        f"{store}:{entry.passage.ref}", text, one.kind, one.source, created_at=entry.passage.created_at,
+        terms=list(entry.terms),
+    )  # fmt: skip
+
+
+def _sound(text: str) -> str:
+    """``text`` without halves of characters, which neither SQLite nor an embedder can take."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _no_count(_text: str) -> int:
+    return 0

@@ -1,0 +1,305 @@
+"""Deleting forever: out of rows, indexes, logs, conversations, files, their earlier versions, and backups.
+
+What was asked to be deleted is written down (in the database itself) until it is gone everywhere, so that a run that
+was killed is finished by the next one; then everything the program owns is searched, and what is left is named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.memory.backup import (
+    DATABASE,
+    MANIFEST,
+    VECTORS,
+    Backup,
+    Backups,
+    file_hash,
+    hashes_below,
+    row_counts,
+    write_manifest,
+)
+from tui_agent.memory.connection import StoreError, check_file, connect
+from tui_agent.memory.database import Database
+from tui_agent.memory.holding import holding
+from tui_agent.memory.scrubbing import scrub_database, scrub_text, texts_of
+from tui_agent.memory.text import utc_now
+from tui_agent.memory.traces import Spans, Trace, can_be_sought, files_below, overwrite_bytes, traces_in
+from tui_agent.memory.upkeep import Memory
+from tui_agent.memory.upkeep_store import UpkeepNotes
+from tui_agent.project import Project, UserPaths
+
+_PENDING = "shred"
+# What the program writes by itself, and may therefore change; other memory files are the user's own words.
+_WRITTEN = ("AGENTS.md", "facts.json", "seed.jsonl", "knowledge", "conversations")
+
+
+@dataclass(slots=True)
+class ShredReport:
+    """What a deletion did.
+
+    ``facts`` are rows deleted, ``records`` messages and records in which the text was masked, ``items`` items of the
+    working memory, ``files`` and ``backups`` what was rewritten. ``left`` names where the text still is; ``beyond``
+    what the program cannot reach, as sentences; ``notes`` what else the user must know.
+    """
+
+    facts: int = 0
+    records: int = 0
+    items: int = 0
+    files: list[str] = field(default_factory=list)
+    backups: list[str] = field(default_factory=list)
+    left: tuple[Trace, ...] = ()
+    searched: int = 0
+    beyond: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def occurrences(self) -> int:
+        """How often the text is still found in the files the program owns."""
+        return sum(trace.count for trace in self.left)
+
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        done = f"{self.facts} fact{'s' if self.facts != 1 else ''} deleted for good"
+        parts = [
+            f"masked in {self.records} messages and records" if self.records else "",
+            f"taken out of {self.items} items of the working memory" if self.items else "",
+            f"out of {len(self.files)} files" if self.files else "",
+            f"out of {len(self.backups)} backups" if self.backups else "",
+        ]
+        rest = "".join(f", {part}" for part in parts if part)
+        return f"{done}{rest}; {self.occurrences} occurrences left in the {self.searched} files searched."
+
+
+def shred(memory: Memory, fact_id: str, *, drop_index: Callable[[], bool] | None = None) -> ShredReport:
+    """Deletes a fact and all it replaced, everywhere, and looks whether anything is left.
+
+    ``drop_index`` empties the vector index where this process owns it, and says whether that worked; without it the
+    index's folder is removed when nobody holds it (it is made anew from the vectors in the database).
+
+    Raises:
+        LookupError: there is no such fact.
+        MemoryFileError: a memory file cannot be changed; then nothing was deleted.
+        StoreError: the database cannot be written.
+    """
+    texts = texts_of(memory.facts, memory.db, fact_id)
+    notes = UpkeepNotes(memory.db)
+    with memory.db.transaction():
+        deleted = memory.ledger.delete(fact_id)
+        ids = [fact.id for fact in deleted] or [fact_id]
+        waiting = notes.get(_PENDING, [])
+        notes.set(_PENDING, [*waiting, {"ids": ids, "texts": texts}])
+    report = _finish(memory, drop_index)
+    report.facts = max(report.facts, len(deleted))
+    return report
+
+
+def resume(memory: Memory, *, drop_index: Callable[[], bool] | None = None) -> ShredReport | None:
+    """Finishes deletions that a killed run began; ``None`` when there are none."""
+    return _finish(memory, drop_index) if UpkeepNotes(memory.db).get(_PENDING, []) else None
+
+
+def mask_everywhere(
+    memory: Memory, texts: Iterable[str], *, drop_index: Callable[[], bool] | None = None
+) -> ShredReport:
+    """Takes texts that belong to no fact (something said by mistake) out of everything, as :func:`shred` does."""
+    notes = UpkeepNotes(memory.db)
+    notes.set(_PENDING, [*notes.get(_PENDING, []), {"ids": [], "texts": list(texts)}])
+    return _finish(memory, drop_index)
+
+
+def _finish(memory: Memory, drop_index: Callable[[], bool] | None) -> ShredReport:
+    notes = UpkeepNotes(memory.db)
+    pending = notes.get(_PENDING, [])
+    ids = [each for one in pending for each in one["ids"]]
+    texts = list(dict.fromkeys(text for one in pending for text in one["texts"]))
+    spans = Spans(texts)
+    report = ShredReport()
+    too_short = [text for text in texts if text.strip() and not can_be_sought(text)]
+    if too_short:
+        report.notes.append(
+            f"{len(too_short)} of the deleted texts say too little to be looked for (such as “yes”); they were removed "
+            "from the fact and stay in the conversation."
+        )
+    done = scrub_database(memory.db, ids, texts, spans)
+    report.facts, report.records, report.items = done.facts, done.records, done.items
+    memory.ledger.write_facts_json()
+    _scrub_files(memory, spans, report)
+    _drop_vectors(memory, drop_index, report)
+    _scrub_backups(memory.project, ids, texts, spans, report)
+    # Only now is it forgotten what was to be forgotten; the vacuum takes the last trace of it.
+    notes.set(_PENDING, None)
+    if not memory.db.vacuum():
+        report.notes.append(
+            "Another window is reading the project, so its write-ahead log could not be cut; it is cut when that "
+            "window closes, or by `tui-agent memory check`."
+        )
+    report.left, report.searched = search(memory.project, memory.paths, spans)
+    report.beyond = beyond_reach(memory.project)
+    return report
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _scrub_files(memory: Memory, spans: Spans, report: ShredReport) -> None:
+    project, paths = memory.project, memory.paths
+    root = project.memory_dir
+    written = files_below([*(root / name for name in _WRITTEN), paths.user_notes_path])
+    versions = files_below([project.backups_dir / "files"])
+    logs = files_below([project.logs_dir, paths.logs_dir])
+    for path in (*written, *versions):
+        if scrub_text(path, spans, memory.files.announce):
+            report.files.append(_shown(path, project))
+    for path in logs:
+        with contextlib.suppress(OSError):
+            if overwrite_bytes(path, spans):
+                report.files.append(_shown(path, project))
+    # The engine's stored prompt state holds the old text as numbers; it is made again in a moment.
+    for path in files_below([paths.slots_dir]):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _drop_vectors(memory: Memory, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
+    """The index keeps deleted documents in its free pages, so it goes as a whole; vectors stay in the database."""
+    project = memory.project
+    if not project.vector_dir.exists():
+        return
+    if drop_index is not None and drop_index():
+        return
+    with holding(project.lock_path) as mine:
+        if mine and drop_index is None:
+            shutil.rmtree(project.vector_dir, ignore_errors=True)
+            return
+    report.notes.append(
+        "The vector index is in use by another window and still holds the text; close that window, then run "
+        "`tui-agent memory check --fix`."
+    )
+
+
+# --- backups --------------------------------------------------------------------------------------
+
+
+def _scrub_backups(
+    project: Project, ids: Collection[str], texts: Collection[str], spans: Spans, report: ShredReport
+) -> None:
+    for backup in Backups(project).all():
+        if not any(trace.count for path in files_below([backup.path]) for trace in traces_in(path, spans)) and not (
+            _holds_any(backup.database, ids)
+        ):
+            continue
+        try:
+            _scrub_backup(backup, ids, texts, spans)
+            report.backups.append(backup.name)
+        except (StoreError, OSError) as error:
+            report.notes.append(f"The backup {backup.name} could not be cleaned: {error}")
+
+
+def _holds_any(database: Path, ids: Collection[str]) -> bool:
+    marks = ", ".join("?" * len(ids))
+    try:
+        with contextlib.closing(connect(database, readonly=True)) as connection:
+            found = connection.execute(f"SELECT 1 FROM memory WHERE id IN ({marks})", tuple(ids)).fetchone()
+    except (StoreError, sqlite3.Error):
+        return False
+    return found is not None
+
+
+def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], spans: Spans) -> None:
+    """Opens, deletes, vacuums, and gives the manifest the new hashes. A damaged database cannot be opened: there the
+    bytes are overwritten."""
+    # What the manifest did not vouch for before gets no new hash that would.
+    trusted = {
+        name for name, entry in backup.manifest.get("files", {}).items()
+        if (backup.path / name).is_file() and file_hash(backup.path / name) == entry["sha256"]
+    }  # fmt: skip
+    shutil.rmtree(backup.path / VECTORS, ignore_errors=True)
+    if check_file(backup.database):
+        for path in files_below([backup.path]):
+            overwrite_bytes(path, spans)
+        return
+    with contextlib.closing(Database(backup.database)) as db:
+        scrub_database(db, ids, texts, spans)
+        db.vacuum()
+    plain_journal(backup.database)
+    for path in files_below([backup.path]):
+        if path.name != DATABASE and path.name != MANIFEST and not scrub_text(path, spans) and _has(path, spans):
+            overwrite_bytes(path, spans)
+    if not backup.manifest:
+        return
+    hashes = hashes_below(backup.path)
+    manifest = dict(backup.manifest)
+    manifest["files"] = {
+        name: hashes[name] if name in trusted and name in hashes else entry
+        for name, entry in backup.manifest["files"].items()
+        if not name.startswith(f"{VECTORS}/")
+    }
+    manifest["counts"] = row_counts(backup.database)
+    manifest["vector_store"] = "The vector index was removed; a restore makes it anew from the vectors in memory.db."
+    manifest["cleaned_at"] = utc_now()
+    write_manifest(backup.path, manifest)
+
+
+def plain_journal(database: Path) -> None:
+    """Takes a resting database out of WAL mode, so that reading it later leaves no side files beside it."""
+    with contextlib.closing(connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    for end in ("-wal", "-shm"):
+        Path(f"{database}{end}").unlink(missing_ok=True)
+
+
+def _has(path: Path, spans: Spans) -> bool:
+    return any(trace.count for trace in traces_in(path, spans))
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def search(project: Project, paths: UserPaths, spans: Spans) -> tuple[tuple[Trace, ...], int]:
+    """Where the spans still are in the files the program owns, and how many files were searched.
+
+    Models are left out: they are made by others and hold nothing of the user's.
+    """
+    folders = [owned.path for owned in (*project.owned_paths(), *paths.owned_paths())]
+    every = files_below(folders, skip=[paths.models_dir])
+    found = [trace for path in every for trace in traces_in(path, spans)] if spans else []
+    return tuple(found), len(every)
+
+
+def beyond_reach(project: Project) -> list[str]:
+    """What a deletion cannot reach, as sentences: git's history, where memory files were committed."""
+    beyond = []
+    committed = _ever_committed(project)
+    if committed:
+        shown = ", ".join(committed[:5]) + (", …" if len(committed) > 5 else "")
+        beyond.append(
+            f"Git keeps earlier versions of {shown} in its history, here and in every clone. To take a text out of it, "
+            "rewrite the history (git filter-repo) and push it again."
+        )
+    beyond.append("Copies outside this program's folders (exports, your own backups, snapshots of the disk) stay.")
+    return beyond
+
+
+def _ever_committed(project: Project) -> list[str]:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(project.root), "log", "--all", "--format=", "--name-only", "--", ".agent-memory"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=False,
+            env={key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return []
+    names = done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
+    return sorted({name for name in names if name.strip()})
+
+
+def _shown(path: Path, project: Project) -> str:
+    return path.relative_to(project.root).as_posix() if path.is_relative_to(project.root) else str(path)

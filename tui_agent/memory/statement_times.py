@@ -1,0 +1,114 @@
+"""How long a statement holds, where its own words say so: "this week", "przez dwa tygodnie", "до пятницы"."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import date, datetime
+from functools import lru_cache
+from types import ModuleType
+
+from tui_agent.memory import statement_words_en, statement_words_pl, statement_words_ru
+from tui_agent.memory.text import fold
+
+WORDS: dict[str, ModuleType] = {"en": statement_words_en, "pl": statement_words_pl, "ru": statement_words_ru}
+_FARTHEST = 400.0
+VERSION_DAYS = 180.0
+"""How long a statement about a version in use holds when nothing is known about the release cycle."""
+
+
+@lru_cache(maxsize=8)
+def _spans(language: str) -> tuple[re.Pattern[str], ...]:
+    words = WORDS[language]
+    number = r"(?P<n>\d{1,3}|" + "|".join(sorted(map(fold, words.NUMBER_WORDS), key=len, reverse=True)) + ")"
+    unit = "(?P<unit>" + fold("|".join(words.UNITS)) + ")"
+    return tuple(
+        re.compile(rf"\b{fold(form)}(?!\w)".replace("{n}", number).replace("{unit}", unit)) for form in words.SPANS
+    )
+
+
+@lru_cache(maxsize=8)
+def _fixed(language: str) -> tuple[tuple[re.Pattern[str], int], ...]:
+    return tuple((re.compile(fold(pattern)), days) for pattern, days in WORDS[language].FIXED)
+
+
+@lru_cache(maxsize=8)
+def _until(language: str) -> tuple[re.Pattern[str], ...]:
+    words = WORDS[language]
+    until = fold(words.UNTIL)
+    days = "|".join(map(fold, words.WEEKDAYS))
+    months = "|".join(map(fold, words.MONTHS))
+    return (
+        re.compile(rf"\b{until} (?:this |next |the |najblizsz\w+ |следующ\w+ )?(?P<weekday>{days})\w*"),
+        re.compile(rf"\b{until} (?:the )?(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)"),
+        re.compile(rf"\b{until} (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|-?го|\.)? (?:of )?(?P<name>{months})"),
+        re.compile(rf"\b{until} (?P<name>{months}) (?P<day>\d{{1,2}})(?!\d)"),
+        re.compile(rf"\b{until} (?:the )?(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})(?:\.(?P<year>20\d\d))?(?!\d)"),
+        re.compile(rf"\b{until} (?:the end of |konca |конца )(?P<name>{months})"),
+    )
+
+
+@lru_cache(maxsize=8)
+def _lasting(language: str) -> re.Pattern[str]:
+    return re.compile(fold(WORDS[language].LASTING))
+
+
+def days_of(plain: str, language: str, now: datetime) -> float | None:
+    """Days a folded sentence says it holds for, or ``None``. Today counts as one, this week as seven, and "until
+    Friday" runs to the end of that day."""
+    for pattern in _until(language):
+        match = pattern.search(plain)
+        if match is not None and (left := _left(match, language, now)) is not None:
+            return left
+    for pattern in _spans(language):
+        match = pattern.search(plain)
+        if match is not None:
+            groups = match.groupdict()
+            days = _number(groups.get("n"), language) * _unit(groups.get("unit"), language)
+            # "for twelve years" looks back; nobody plans that far ahead.
+            return days if days <= _FARTHEST else None
+    if _lasting(language).search(plain):
+        return None
+    for pattern, days in _fixed(language):
+        if pattern.search(plain):
+            return float(days)
+    return None
+
+
+def _number(word: str | None, language: str) -> float:
+    if word is None:
+        return 1.0
+    if word.isdigit():
+        return float(word)
+    known = {fold(name): value for name, value in WORDS[language].NUMBER_WORDS.items()}
+    return float(known.get(word, 1))
+
+
+def _unit(word: str | None, language: str) -> float:
+    for pattern, days in WORDS[language].UNITS.items():
+        if word is not None and re.fullmatch(fold(pattern), word):
+            return float(days)
+    return 1.0
+
+
+def _left(match: re.Match[str], language: str, now: datetime) -> float | None:
+    words, groups = WORDS[language], match.groupdict()
+    today = now.date()
+    weekday = groups.get("weekday")
+    if weekday is not None:
+        wanted = next(day for name, day in words.WEEKDAYS.items() if fold(name) == weekday)
+        return float((wanted - today.weekday()) % 7 + 1)
+    try:
+        month = int(groups["month"]) if groups.get("month") else _month(groups.get("name"), language)
+        year = int(groups["year"]) if groups.get("year") else today.year
+        day = int(groups["day"]) if groups.get("day") else monthrange(year, month)[1]
+        end = date(year, month, day)
+        if end < today and not groups.get("year"):
+            end = date(year + 1, month, min(day, monthrange(year + 1, month)[1]))
+    except ValueError:
+        return None
+    return float((end - today).days + 1) if end >= today else None
+
+
+def _month(name: str | None, language: str) -> int:
+    return [fold(month) for month in WORDS[language].MONTHS].index(name or "") + 1

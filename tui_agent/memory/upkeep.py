@@ -1,0 +1,232 @@
+"""Housekeeping: the daily clean-up, what the store holds, and what happened in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from tui_agent.memory.backup import Backups
+from tui_agent.memory.cold import ColdStore
+from tui_agent.memory.database import Database
+from tui_agent.memory.facts import FactStore
+from tui_agent.memory.facts_schema import PRUNE_SUPERSEDED
+from tui_agent.memory.files import MemoryFiles
+from tui_agent.memory.ledger import Ledger
+from tui_agent.memory.text import format_utc, parse_utc, utc_now
+from tui_agent.memory.upkeep_store import UpkeepNotes
+from tui_agent.memory.working_types import MemoryScope
+from tui_agent.project import Project, UserPaths
+
+log = logging.getLogger(__name__)
+
+COLD_DAYS = 180
+PRUNE_EVERY_HOURS = 24
+BULK = 20
+"""From this many rows on a backup is made before they are removed."""
+
+_LAST_PRUNE = "last prune"
+
+
+class Memory(Protocol):
+    """The stores of a project, as the composition root opens them."""
+
+    @property
+    def project(self) -> Project: ...
+    @property
+    def paths(self) -> UserPaths: ...
+    @property
+    def db(self) -> Database: ...
+    @property
+    def facts(self) -> FactStore: ...
+    @property
+    def files(self) -> MemoryFiles: ...
+    @property
+    def ledger(self) -> Ledger: ...
+
+
+def working_scope(project: Project) -> MemoryScope:
+    """Under which the working memory of a project is kept."""
+    return MemoryScope(tenant="local", kind=f"project:{project.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What a clean-up removed, or (``dry``) would remove. ``cold`` are items put away more than 180 days ago."""
+
+    expired: int = 0
+    superseded: int = 0
+    along: int = 0
+    cold: int = 0
+    lines: int = 0
+    changes: int = 0
+    last_run: str = ""
+    dry: bool = False
+    backup: str = ""
+
+    @property
+    def total(self) -> int:
+        """Rows removed, of facts and of the working memory."""
+        return self.expired + self.superseded + self.along + self.cold
+
+    def sentence(self) -> str:
+        """The counts in one line."""
+        verb = "Would remove" if self.dry else "Removed"
+        return (
+            f"{verb} {self.expired} expired facts, {self.superseded + self.along} replaced ones, {self.cold} items put "
+            f"away long ago."
+        )
+
+
+def prune_due(db: Database, clock: Callable[[], str] = utc_now) -> bool:
+    """Whether the last clean-up was more than a day ago, however long the program was off in between."""
+    last = UpkeepNotes(db).get(_LAST_PRUNE)
+    try:
+        return last is None or parse_utc(clock()) - parse_utc(last) >= timedelta(hours=PRUNE_EVERY_HOURS)
+    except ValueError:
+        return True
+
+
+def prune(memory: Memory, *, clock: Callable[[], str] = utc_now, dry: bool = False) -> PruneReport:
+    """Removes expired facts, long superseded ones and what was put away long ago, once; lines of expired facts go too.
+
+    Safe beside a running app. Many rows at once are backed up first. Raises ``StoreError``.
+    """
+    notes, cold = UpkeepNotes(memory.db), ColdStore(memory.db)
+    last = str(notes.get(_LAST_PRUNE) or "")
+    before = format_utc(parse_utc(clock()) - timedelta(days=COLD_DAYS))
+    scope = working_scope(memory.project).key
+    expected = _expected(memory, scope, before, last)
+    if dry:
+        return expected
+    backup = Backups(memory.project, clock=clock).make(memory.db, "before prune").name if expected.total >= BULK else ""
+    lines = memory.ledger.sync_files()  # while the rows still say which lines they were
+    with memory.db.transaction():
+        pruned = memory.facts.prune()
+        put_away = cold.prune(scope, before)
+        notes.set(_LAST_PRUNE, clock())
+    memory.ledger.write_facts_json()
+    report = PruneReport(
+        len(pruned.expired), len(pruned.superseded), len(pruned.cascaded), len(put_away), lines, pruned.changes, last,
+        backup=backup,
+    )  # fmt: skip
+    log.info("%s", report.sentence())
+    return report
+
+
+def prune_if_due(memory: Memory, *, clock: Callable[[], str] = utc_now) -> PruneReport | None:
+    """The daily clean-up, made up for when it was missed; ``None`` when it is not due."""
+    return prune(memory, clock=clock) if prune_due(memory.db, clock) else None
+
+
+def _expected(memory: Memory, scope: str, before: str, last: str) -> PruneReport:
+    db = memory.db
+    where = PRUNE_SUPERSEDED.partition("WHERE")[2]
+    replaced = int(db.value(f"SELECT count(*) FROM memory WHERE {where}") or 0)
+    cold = db.value(
+        "SELECT count(*) FROM wm_items WHERE scope = ? AND zone = 'cold' AND pinned = 0 AND put_away_at < ?",
+        (scope, before),
+    )
+    return PruneReport(len(memory.facts.expired()), replaced, 0, int(cold or 0), last_run=last, dry=True)
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What the store holds. ``facts`` as :meth:`FactStore.stats`; ``events`` counts the change log; ``working`` and
+    ``history`` count rows; ``sizes`` are bytes; ``health`` is a sentence about rows that are dead but not removed."""
+
+    facts: dict[str, int]
+    events: dict[str, int]
+    working: dict[str, int]
+    history: dict[str, int]
+    sizes: dict[str, int]
+    review: int
+    unused: int
+    last_prune: str
+    health: str
+    healthy: bool
+    tables: dict[str, str] = field(default_factory=dict)
+
+
+def stats(memory: Memory) -> Stats:
+    """Counts, sizes, and whether dead rows have piled up."""
+    db, facts = memory.db, memory.facts
+    ColdStore(db)
+    counts = facts.stats()
+    scope = working_scope(memory.project).key
+
+    def count(sql: str, *values: Any) -> int:
+        return int(db.value(f"SELECT count(*) FROM {sql}", values) or 0)
+
+    working = {
+        "hot": count("wm_items WHERE scope = ? AND zone = 'hot'", scope),
+        "cold": count("wm_items WHERE scope = ? AND zone = 'cold'", scope),
+        "pinned": count("wm_items WHERE scope = ? AND pinned = 1", scope),
+    }
+    history = {name: count(name) for name in ("sessions", "messages", "recalls")}
+    sizes = {path.name: path.stat().st_size for path in db.files()}
+    health, healthy = _health(counts)
+    return Stats(
+        facts=counts,
+        events=facts.event_counts(),
+        working=working,
+        history=history,
+        sizes=sizes,
+        review=len(facts.review(limit=100_000)),
+        unused=len(facts.unused()),
+        last_prune=str(UpkeepNotes(db).get(_LAST_PRUNE) or ""),
+        health=health,
+        healthy=healthy,
+        tables={str(row["name"]): str(row["sql"]) for row in db.rows(
+            "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') AND sql IS NOT NULL ORDER BY name"
+        )},
+    )  # fmt: skip
+
+
+def _health(counts: dict[str, int]) -> tuple[str, bool]:
+    dead = counts["memory"] - counts["live_memory"]
+    text = f"{counts['live_memory']} of {counts['memory']} rows are live"
+    if counts["expired"] >= BULK or dead > max(BULK, counts["live_memory"]):
+        return f"{text}: {dead} dead rows wait. `tui-agent memory prune` removes those whose time has come.", False
+    return f"{text}; {counts['superseded']} replaced ones are kept as history.", True
+
+
+# --- what happened --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One line of the log of facts or working memory. ``zone`` is ``fact`` or ``working``; ``old`` and ``new`` are
+    texts, empty once they were deleted."""
+
+    at: str
+    zone: str
+    event: str
+    id: str
+    old: str = ""
+    new: str = ""
+    note: str = ""
+
+
+def happened(memory: Memory, *, item_id: str | None = None, zone: str = "", limit: int = 50) -> list[Happened]:
+    """What happened to facts and to the working memory, newest first."""
+    found: list[Happened] = []
+    if zone in ("", "fact"):
+        found += [
+            Happened(
+                change.created_at, "fact", change.event, change.memory_id, change.old, change.new,
+                "deleted" if change.is_deleted else "",
+            )
+            for change in memory.facts.changes(item_id, limit)
+        ]  # fmt: skip
+    if zone in ("", "working"):
+        for line in ColdStore(memory.db).log(working_scope(memory.project).key, limit if item_id is None else 100_000):
+            if item_id is None or line.item_id == item_id:
+                found.append(Happened(line.at, "working", line.event, line.item_id, note=line.reason))
+    found.sort(key=lambda one: one.at, reverse=True)
+    return found[:limit]

@@ -1,0 +1,311 @@
+"""Bringing put-away items back: search, cooldown, room first, and the explanation."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from tui_agent.memory.cold_search import Hit, Query
+from tui_agent.memory.cold_terms import index_terms
+from tui_agent.memory.hot import Item
+from tui_agent.memory.text import new_id, utc_now
+from tui_agent.memory.types import RecalledItem, RecallRecord, Vector
+from tui_agent.memory.working_core import Core
+from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Recalled
+
+THRESHOLD = 0.16
+"""Below this score a hit has nothing to do with the question; a name that was asked for always counts."""
+
+_NEAR = 5  # left-out items that the record names
+_BATCH_SHARE = 0.6  # of the unpinned budget; what more than one hit may take together
+_PASSAGE = 80  # characters of a window when the best place in a long text is looked for
+_SMALLEST_PASSAGE = 40  # tokens
+
+
+class Recalling(Core):
+    """Search and recall. ``recall_cooldown_steps`` and ``recall_bypass_sim`` are set by the constructor."""
+
+    recall_cooldown_steps: int
+    recall_bypass_sim: float | None
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    async def search(
+        self, query: str, limit: int = 10, *, vector: Vector | None = None, only_cold: bool = False
+    ) -> list[RecalledItem]:
+        """Items that are not hot here and match ``query``, best first, with the terms of their scores; nothing moves.
+
+        ``vector`` saves embedding the query again. ``only_cold`` leaves out what other sessions keep hot. ``status``
+        says what recall would make of each: ``sent``, ``threshold`` or ``cooldown``.
+        """
+        async with self._lock:
+            await self._prepare()
+            hits = await self._find(query, limit, vector=vector, only_cold=only_cold)
+        hits = [hit for hit in hits if not hit.own]
+        return [
+            self._explained(hit, self._why_not(hit) or "sent", rank) for rank, hit in enumerate(hits[:limit], start=1)
+        ]
+
+    async def _find(
+        self, query: str, limit: int, *, vector: Vector | None = None, only_cold: bool = False
+    ) -> list[Hit]:
+        if vector is None:
+            vector = (await self._vectors.embed([query], "query"))[0]
+        if vector is not None:
+            await self._calibrate(len(vector))
+        asked = Query(
+            self.scope.key, self.session_id, query, limit, self._step, vector,
+            self._vectors.identity, self._hot.calibration if self._flags[0] else None, "cold" if only_cold else "",
+            len(self._hot),
+        )  # fmt: skip
+        return await self.store.db.run(self.store.search, asked)
+
+    def _why_not(self, hit: Hit) -> str:
+        """Why a hit is not brought back: ``threshold``, ``cooldown``, or an empty string when it may be."""
+        if hit.score < THRESHOLD and not hit.names:
+            return "threshold"
+        return "cooldown" if self._cooling(hit) else ""
+
+    def _cooling(self, hit: Hit) -> bool:
+        """Whether the cooldown holds a hit back. It counts steps of the session that put the item away; a question for
+        a name it defines, a close enough meaning, or importance (unless a person put it away) lift it."""
+        if hit.zone != "cold" or self._cooldown_left(hit.session_id, hit.put_away_step) == 0 or hit.defines:
+            return False
+        if self.recall_bypass_sim is not None and hit.cosine is not None and hit.cosine >= self.recall_bypass_sim:
+            return False
+        return not hit.important or hit.reason == MANUAL
+
+    def _cooldown_left(self, session_id: str, put_away_step: int) -> int:
+        if session_id != self.session_id:
+            return 0
+        return max(0, self.recall_cooldown_steps - max(0, self._step - put_away_step))
+
+    def _explained(self, hit: Hit, status: str, rank: int = 0, text: str = "") -> RecalledItem:
+        return RecalledItem(
+            store="cold", id=hit.id, text=text or hit.text, score=hit.score, terms=hit.terms, status=status, rank=rank,
+            kind=hit.kind, source=hit.source, created_at=hit.created_at, tokens=hit.tokens,
+        )  # fmt: skip
+
+    # --- bringing back ------------------------------------------------------------------------------
+
+    async def recall(self, query: str, top_k: int = 3) -> Recalled:
+        """Brings back the put-away items that fit ``query`` best, at most ``top_k``; returns their ids, best first.
+
+        Channels are names (defined and mentioned), full text and, with an embedder, meaning; without a model the first
+        two work alone. Room is made before anything is brought back, and what is brought back never pushes itself out.
+        A text larger than the room comes back as its head, its tail and the passage that fits the question. The result
+        is a list of ids with a ``record`` that explains every hit and the nearest that were left out.
+        """
+        start = time.perf_counter()
+        async with self._lock:
+            await self._prepare()
+            await self._fill_vectors()
+            hits = await self._find(query, 4 * top_k + 8)
+            chosen, near = self._choose(hits, top_k)
+            kept = self._fitting(hits, top_k)
+            restored = await self._bring_in(query, chosen, near, kept)
+            await self._flush()
+        record = RecallRecord(
+            query=query,
+            goal=self._goal,
+            items=tuple(self._explained(hit, "sent", rank, item.text) for rank, (hit, item) in enumerate(restored, 1)),
+            near=tuple(near[:_NEAR]),
+            threshold=THRESHOLD,
+            channels=("names", "words", "meaning") if self._vectors.present else ("names", "words"),
+            took_ms=(time.perf_counter() - start) * 1000,
+        )
+        return Recalled([item.id for _, item in restored], record)
+
+    def _choose(self, hits: Sequence[Hit], top_k: int) -> tuple[list[Hit], list[RecalledItem]]:
+        hot = {item.lineage or item.id: item for item in self._hot.items.values()}
+        chosen: list[Hit] = []
+        near: list[RecalledItem] = []
+        lineages: set[str] = set()
+        for hit in hits:
+            mine = hot.get(hit.lineage)
+            if (
+                (mine is not None and not (mine.shown and hit.id == mine.id))
+                or hit.lineage in lineages
+                or hit.own > bool(mine)
+            ):
+                status = "visible"
+            else:
+                status = self._why_not(hit) or ("budget" if len(chosen) >= top_k else "")
+            if status:
+                near.append(self._explained(hit, status))
+            else:
+                lineages.add(hit.lineage)
+                chosen.append(hit)
+        return chosen, near
+
+    def _fitting(self, hits: Sequence[Hit], top_k: int) -> frozenset[str]:
+        """Hot items that fit the question as well as what is brought back; they must not leave to make room for it."""
+        best = [hit for hit in hits if not self._far(hit)][: 2 * top_k]
+        lineages = {hit.lineage for hit in best}
+        return frozenset(item.id for item in self._hot.items.values() if (item.lineage or item.id) in lineages)
+
+    async def _bring_in(
+        self, query: str, chosen: Sequence[Hit], near: list[RecalledItem], kept: frozenset[str]
+    ) -> list[tuple[Hit, Item]]:
+        """Measures the chosen, makes room for those that fit together beside ``kept``, and takes them in."""
+        loaded = await self.store.db.run(
+            self.store.items, self.scope.key, [h.id for h in chosen], self._vectors.identity
+        )
+        fixed = sum(
+            item.cost for item in self._hot.items.values() if item.id in kept and not item.pinned and not item.shown
+        )
+        most = max(0, self._limit - self._hot.pinned_cost - fixed)
+        left = most
+        staged: list[tuple[Hit, Item, bool]] = []
+        for hit in chosen:
+            mine = self._hot.items.get(hit.id)
+            item, zone = (mine, "part") if mine is not None else loaded.get(hit.id, (None, ""))
+            if item is None:
+                continue
+            before, item.shown = item.shown, ()
+            self._recast(item, zone)
+            room = left if not staged else min(left, int(most * _BATCH_SHARE) - (most - left))
+            self._renderer.measure(item)
+            if item.cost > room and (item.cost > most or not staged) and room >= min(_SMALLEST_PASSAGE, most) > 0:
+                around = await asyncio.to_thread(_passage, item.text, query)
+                item.shown = self._renderer.fit(item, min(room, max(most // 2, _SMALLEST_PASSAGE)), around)
+                self._renderer.measure(item)
+            if item.cost > room:
+                near.insert(0, self._explained(hit, "budget"))
+                if zone == "part":
+                    item.shown = before
+                    self._renderer.measure(item)
+                continue
+            left -= item.cost
+            staged.append((hit, item, zone == "part"))
+        parts = frozenset(item.id for _, item, part in staged if part)
+        kept = parts | frozenset(item_id for item_id in kept if not self._hot.items[item_id].shown)
+        for item_id in parts:
+            self._hot.update(self._hot.items[item_id])
+        self._balance("to make room for recall", kept, sum(item.cost for _, item, part in staged if not part))
+        for hit, item, part in staged:
+            self._step += 1
+            item.touched, item.recalls = self._step, item.recalls + 1
+            if part:
+                self._hot.update(item)
+                self._note(item, "hot")
+            else:
+                self._enter(item, hit.zone)
+            reason = f"found by “{', '.join(t.name for t in hit.terms[:3] if t.value > 0) or 'its id'}”"
+            self._tell("brought_back", item, f"{item.origin_kind or item.kind} “{item.label}” came back.", reason)
+        return [(hit, item) for hit, item, _ in staged]
+
+    def _recast(self, item: Item, zone: str) -> None:
+        """What an item becomes when it is brought back."""
+        item.pinned = False if zone == "cold" else item.pinned
+        if item.kind != "recalled":
+            item.origin_kind, item.kind = item.kind, "recalled"
+
+    def _enter(self, item: Item, zone: str) -> None:
+        """Cold → hot; what another session keeps hot is copied."""
+        copied = zone == "hot"
+        if copied:
+            item.id, item.pinned = new_id(), False
+        if item.session_id != self.session_id:
+            item.birth = self._step
+            item.session_id = self.session_id
+        item.put_away_at, item.reason = "", ""
+        self._cold_known = max(0, self._cold_known - (0 if copied else 1))
+        self._take_in(item)
+        self._note(item, "hot", new=copied, vector=copied, claim=not copied)
+
+    async def bring_back(self, item_id: str, *, as_it_was: bool = False) -> ItemId | None:
+        """Brings one put-away item back, whatever its cooldown; ``None`` when there is no such item.
+
+        With ``as_it_was`` it gets its kind and pin back (undo of putting away), else it comes back as ``recalled``.
+        The id may be given by its ending, as shown to the model. The id returned differs for an item that another
+        session keeps hot: that one gets a copy.
+        """
+        async with self._lock:
+            await self._prepare()
+            run = self.store.db.run
+            loaded = await run(self.store.items, self.scope.key, [item_id], self._vectors.identity)
+            if item_id not in loaded:
+                full = await run(self.store.resolve, self.scope.key, item_id)
+                if full is None:
+                    return None
+                item_id, loaded = full, await run(self.store.items, self.scope.key, [full], self._vectors.identity)
+            item, zone = loaded[item_id]
+            if item_id in self._hot.items or (zone == "hot" and item.session_id == self.session_id):
+                return None
+            pinned = item.pinned
+            if not as_it_was:
+                self._recast(item, zone)
+            item.shown = ()
+            self._renderer.measure(item)
+            self._fit(item, self._limit - self._hot.used)
+            self._step += 1
+            item.touched = self._step
+            item.pinned = pinned and as_it_was
+            self._balance("to make room for recall", need=item.cost)
+            self._enter(item, zone)
+            self._hold_pins(item)
+            self._balance(keep=frozenset([item.id]))
+            self._tell("brought_back", item, f"“{item.label}” was brought back.", "asked for", automatic=False)
+            await self._flush()
+            return ItemId(item.id, whole=not item.shown)
+
+    # --- the pane -----------------------------------------------------------------------------------
+
+    async def cold(self, query: str = "", limit: int = 200) -> ColdPage:
+        """Put-away items of the project, of all sessions: the last put away first, or the best match for ``query``."""
+        async with self._lock:
+            await self._prepare()
+            await self._flush()
+            run, scope = self.store.db.run, self.scope.key
+            total = await run(self.store.cold_count, scope)
+            self._cold_known = total
+            if not query.strip():
+                items = await run(self.store.newest_cold, scope, limit)
+            else:
+                items = await run(self.store.matching, scope, query, limit)
+                if not items and self._vectors.present:
+                    ids = [hit.id for hit in await self._find(query, limit, only_cold=True) if not self._far(hit)]
+                    known = await run(self.store.items, scope, ids)
+                    items = [known[item_id][0] for item_id in ids]
+        return ColdPage(tuple(map(self._cold_row, items)), total)
+
+    @staticmethod
+    def _far(hit: Hit) -> bool:
+        return hit.score < THRESHOLD and not hit.names
+
+    def _cold_row(self, item: Item) -> ColdItem:
+        return ColdItem(
+            id=item.id, kind=item.kind, text=item.text, summary=item.label, tokens=item.tokens, reason=item.reason,
+            step=item.put_away_step, put_away_at=item.put_away_at or utc_now(),
+            cooldown=self._cooldown_left(item.session_id, item.put_away_step), source=item.source,
+            session_id=item.session_id, pinned=item.pinned,
+        )  # fmt: skip
+
+
+MANUAL = "put away by hand"
+"""The reason of an item that a person or the agent put away on purpose."""
+
+
+def _passage(text: str, query: str) -> tuple[int, int] | None:
+    """Where in a long text most of the question's terms are found: character positions, or ``None``."""
+    wanted = set(index_terms(query))
+    best, place = 0.0, None
+    start = 0
+    seen: dict[str, int] = {}
+    windows: list[tuple[int, int, set[str]]] = []
+    while start < len(text):
+        stop = min(len(text), start + _PASSAGE)
+        if stop < len(text):
+            stop = text.rfind("\n", start + _PASSAGE // 2, stop) + 1 or stop
+        found = wanted.intersection(index_terms(text[start:stop]))
+        for term in found:
+            seen[term] = seen.get(term, 0) + 1
+        windows.append((start, stop, found))
+        start = stop
+    for start, stop, found in windows:
+        value = sum(1.0 / seen[term] for term in found)
+        if value > best:
+            best, place = value, (start, stop)
+    return place
