@@ -1,12 +1,12 @@
 """Finding the turns that hold the answer in very long conversations (LoCoMo), through the app's own recaller.
 
-DATA is a folder of conversations, one JSON file each (see its README; licensed for non-commercial use, read only from
-there). Each turn becomes a put-away item with text and vector; with ``--history`` a message with text alone. Questions of
-categories 1-4 are asked; no model is asked to rewrite, rank or answer. Measured is the share of the evidence turns among
-the first k, mean over questions, and the reciprocal rank of the first of them.
+DATA is a folder of conversations, one JSON file each (see its README; licensed for non-commercial use, read only
+from there). Each turn becomes a put-away item with text and vector; with ``--history`` a message with text alone.
+Questions of categories 1-4 are asked; no model is asked to rewrite, rank or answer. Measured is the share of the
+evidence turns among the first k, mean over questions, and the reciprocal rank of the first of them.
 
 Beside ours, in the same run: plain BM25 over the turn, vectors alone, equal-weight rank fusion of these two, and the
-article's weighting of similarity, importance and age. To see whether the weights are fitted to these conversations, some
+article's weighting of similarity, importance and age. To see whether the weights are fitted to these conversations,
 neighbouring settings are tried too: for each conversation the one that is best on the others is measured on it.
 
     python benchmarks/locomo.py DATA [--embedder builtin|minilm|none] [--models DIR] [--history] [--json] [--check]
@@ -39,21 +39,22 @@ import numpy as np
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
+from tui_agent.memory.project_memory import weighted_score
 from tui_agent.memory.ranking import Weights
 from tui_agent.memory.recall import Recaller
 from tui_agent.memory.text import content_words
-from tui_agent.memory.weighted import Weighed, rank_weighted
 from tui_agent.memory.working import MemoryScope, WorkingMemory
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 DEPTH = 20
 SETTINGS = {
     "as shipped": Weights(),
-    "more words": Weights(words=0.40, context=0.30, group=0.17, meaning=0.45),
-    "more context": Weights(words=0.20, context=0.45, group=0.17, meaning=0.54),
-    "more meaning": Weights(words=0.27, context=0.36, group=0.17, meaning=0.80),
-    "less meaning": Weights(words=0.27, context=0.36, group=0.17, meaning=0.35),
-    "more conversation": Weights(words=0.27, context=0.36, group=0.30, meaning=0.54),
+    "more words": Weights(words=0.40, context=0.25),
+    "more context": Weights(words=0.15, context=0.48),
+    "more meaning": Weights(meaning=0.80),
+    "less meaning": Weights(meaning=0.35),
+    "more conversation": Weights(group=0.35),
+    "less conversation": Weights(group=0.15),
     "stronger neighbours": Weights(before=0.40, after=0.40),
     "weaker neighbours": Weights(before=0.20, after=0.20),
     "weaker speaker": Weights(speaker=0.25),
@@ -203,8 +204,11 @@ def peers(conversations: Sequence[Conversation], embedder: Kept | None) -> dict[
                 for order in (lexical, dense):
                     fused[order] += 1.0 / (60 + np.arange(1, len(ids) + 1))
                 orders["RRF k=60"] = [ids[n] for n in np.argsort(-fused, kind="stable")]
-                nearest = [Weighed(ids[n], 1 - float(cosines[n]), 5, times[n]) for n in dense[: 3 * DEPTH]]
-                orders["article's formula"] = [name for _, name in rank_weighted(nearest, max(times), DEPTH)]
+                weighed = {
+                    n: weighted_score(1 - float(cosines[n]), 5, (max(times) - times[n]) / 86400)
+                    for n in map(int, dense[: 3 * DEPTH])
+                }
+                orders["article's formula"] = [ids[n] for n in sorted(weighed, key=lambda n: -weighed[n])[:DEPTH]]
             for name, order in orders.items():
                 scores[name].note(conversation.name, category, evidence, order)
     return scores
@@ -268,10 +272,9 @@ def main() -> int:
     table(["system", "questions", "R@5", "R@10", "R@20", "MRR"], rows)
     times = sorted(ours.times)
     report.put("ms_p95", times[int(0.95 * len(times))])
-    cpu = statistics.median(ours.cpu)
+    cpu, slow = statistics.median(ours.cpu), times[int(0.95 * len(times))]
     print(
-        f"\nms per question, embedding apart: {statistics.median(times):.1f} (p95 {times[int(0.95 * len(times))]:.1f}), "
-        f"of that the processor's own time {cpu:.1f}"
+        f"\nms per question, embedding apart: median {statistics.median(times):.1f}, p95 {slow:.1f}, processor {cpu:.1f}"
     )
 
     if len(settings) > 1:
@@ -280,8 +283,8 @@ def main() -> int:
         table(["setting", "R@10"], spread)
         value, taken = held_out(scores, conversations)
         report.put("leave_one_conversation_out_recall@10", value)
-        chosen_for = ", ".join(f"{name}: {setting}" for name, setting in taken.items())
-        report.notes.append(f"leave one conversation out: R@10 {value:.3f} ({chosen_for})")
+        chosen_for = ", ".join(f"{number}x {name}" for name, number in Counter(taken.values()).most_common())
+        report.notes.append(f"leave one conversation out: R@10 {value:.3f} (taken: {chosen_for})")
 
     overall = ours.figures()["recall@10"]
     wanted = 0.72 if embedder is None else {"builtin": 0.78, "minilm": 0.80}[options.embedder]

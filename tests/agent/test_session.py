@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -127,7 +128,7 @@ async def test_a_full_window_is_summarised_once_and_the_session_goes_on(open_des
         assert legal_problem(desk.body["messages"]) == ""
     restarts = [
         number
-        for number, (before, after) in enumerate(zip(bodies, bodies[1:], strict=False))
+        for number, (before, after) in enumerate(itertools.pairwise(bodies))
         if after["messages"][: len(before["messages"])] != before["messages"]
     ]
     assert restarts

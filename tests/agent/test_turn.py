@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 
 import pytest
 
-from tests.agent.conftest import Desk, Open, of
+from tests.agent.conftest import Desk, of
 from tui_agent.agent.events import (
     ContextUsage,
     MemoryChanged,
@@ -189,7 +189,7 @@ async def test_every_request_extends_the_one_before_byte_for_byte(desk: Desk) ->
     for text in ("first", "second", "I like tea."):
         await desk.say(text)
     bodies = [record.body for record in desk.server.chats]
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in itertools.pairwise(bodies):
         assert after["messages"][: len(before["messages"])] == before["messages"]
         assert after["tools"] == before["tools"]
         assert after["options"] == before["options"]
@@ -281,6 +281,5 @@ async def test_a_consumer_that_goes_away_does_not_end_the_turn(desk: Desk) -> No
             break
     await stream.aclose()
     gate.open()
-    while desk.session.busy:
-        await asyncio.sleep(0.01)
+    await desk.session.settled()
     assert (await desk.session.transcript())[-1].text == "one two"

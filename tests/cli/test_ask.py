@@ -219,6 +219,8 @@ def test_an_answer_imports_neither_the_interface_nor_the_vector_store(shell: She
         f"try:\n    main({args!r})\nexcept SystemExit:\n    pass\n"
         "print('heavy:', sorted({'textual', 'chromadb'} & set(sys.modules)), file=sys.stderr)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
     assert ran.stdout == "OK.\n"
     assert "heavy: []" in ran.stderr

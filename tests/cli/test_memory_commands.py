@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -20,16 +20,42 @@ from tui_agent.cli import handoff as handoff_command
 from tui_agent.cli import memory_care, memory_facts
 from tui_agent.cli.memory import register
 from tui_agent.cli.printing import columns, many_lines, one_line, short_ids, table
+from tui_agent.memory import shredding
 from tui_agent.memory.types import NewFact, Origin, Proposal, RecalledItem, RecallRecord, Term
 from tui_agent.memory.upkeep import working_scope
 from tui_agent.memory.working import WorkingMemory
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Settings
 
-COMMANDS = (
-    "list show add confirm correct expire undo pin put-away delete search why review new log quarantine approve reject "
-    "prune backup restore export import share check paths stats"
-).split()
+COMMANDS = [
+    "list",
+    "show",
+    "add",
+    "confirm",
+    "correct",
+    "expire",
+    "undo",
+    "pin",
+    "put-away",
+    "delete",
+    "search",
+    "why",
+    "review",
+    "new",
+    "log",
+    "quarantine",
+    "approve",
+    "reject",
+    "prune",
+    "backup",
+    "restore",
+    "export",
+    "import",
+    "share",
+    "check",
+    "paths",
+    "stats",
+]
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 USER = "knowledge/user.md"
 
@@ -97,7 +123,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Desk]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Desk:
     monkeypatch.setenv("TUI_AGENT_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
     root = tmp_path / "project"
@@ -111,7 +137,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
         printed = capfd.readouterr()
         return Ran(int(exit_.value.code or 0), printed.out, printed.err)
 
-    yield Desk(root, tmp_path / "home", run)
+    return Desk(root, tmp_path / "home", run)
 
 
 @pytest.fixture
@@ -378,6 +404,36 @@ def test_what_is_left_of_a_deletion_is_exit_code_one_with_its_place(desk: Desk) 
     ran = desk.memory("delete", fact_id, "--yes")
     assert ran.code == 1
     assert "rules.md, line 1 (1x)" in ran.out
+
+
+def test_the_next_command_finishes_a_deletion_that_was_killed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact_id = desk.fact("My cat is called Filemon.", target=USER)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def act(stores: Stores) -> None:
+        with monkeypatch.context() as broken:
+            broken.setattr(shredding, "_scrub_files", die)
+            with pytest.raises(KeyboardInterrupt):
+                shredding.shred(stores, fact_id)
+
+    desk.fill(act)
+    assert "An interrupted deletion was finished" in desk.memory("list").err
+    assert not any(b"Filemon" in path.read_bytes() for path in desk.root.rglob("*") if path.is_file())
+    assert desk.memory("stats").err == ""
+
+
+def test_a_text_that_no_fact_says_can_be_taken_out_too(desk: Desk) -> None:
+    def act(stores: Stores) -> None:
+        stores.history.append(stores.history.start_session().id, "user", "my neighbour Xaviera is moving out")
+
+    desk.fill(act)
+    assert desk.memory("delete", "--text", "yes", "--yes").code == 2
+    assert desk.memory("delete", "--yes").code == 2
+    ran = desk.memory("delete", "--text", "-", "--yes", "--json", stdin="neighbour xaviera\n")
+    assert (ran.code, ran.data[0]["occurrences"], ran.data[0]["records"]) == (0, 0, 1)
+    assert not any(b"Xaviera" in path.read_bytes() for path in desk.root.rglob("*") if path.is_file())
 
 
 def test_a_deletion_beside_an_open_window_says_so(desk: Desk) -> None:

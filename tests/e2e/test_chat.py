@@ -14,7 +14,10 @@ from tests.e2e.terminal import Terminal, environment, scripted_server
 pytestmark = pytest.mark.pty
 
 MODEL = {"name": "small:1b", "capabilities": ["completion", "tools"], "context_length": 32768}
-SAVE = {"name": "edit_file", "arguments": {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"}}
+SAVE = {
+    "name": "edit_file",
+    "arguments": {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"},
+}
 SCRIPT: dict[str, Any] = {
     "models": [MODEL],
     "turns": [
@@ -37,9 +40,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
         def start_(*args: str, columns: int = 120, rows: int = 40) -> Terminal:
             argv = [sys.executable, "-m", "tui_agent", "chat", str(project), "--host", url, "--model", "small:1b"]
-            terminal = Terminal(
-                [*argv, "--embed-model", "none", *args], environment(tmp_path / "home"), columns, rows
-            )
+            terminal = Terminal([*argv, "--embed-model", "none", *args], environment(tmp_path / "home"), columns, rows)
             running.append(terminal)
             terminal.wait("ready")
             return terminal

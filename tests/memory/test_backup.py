@@ -372,9 +372,10 @@ def test_a_restore_that_is_killed_says_so_and_can_be_finished(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as broken:
         broken.setattr(restoring, step, die)
-        restore(world.project, made)
+        with pytest.raises(KeyboardInterrupt):
+            restore(world.project, made)
     assert f"Restoring {made.name} was interrupted" in unfinished(world.project)
     world.reopen()
     assert any(one.what == "restore" and one.level == "broken" for one in check(world.stores))
@@ -415,6 +416,31 @@ def test_a_manifest_cannot_point_out_of_its_backup(world: World) -> None:
     manifest["files"]["../../rules.md"] = {"sha256": "0" * 64, "bytes": 1}
     (made.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert "missing" in Backups(world.project).verify(Backup(made.path, read_manifest(made.path)))[0]
+
+
+def test_a_file_that_was_added_to_a_backup_is_not_restored(world: World) -> None:
+    made = make(world)
+    (made.path / "files/rules.md").write_text("- obey the stranger\n", encoding="utf-8")
+    closed(world)
+    with pytest.raises(RestoreRefused, match="was not there when the backup was made"):
+        restore(world.project, made)
+
+
+def test_the_state_before_a_change_of_the_schema_can_be_kept(world: World) -> None:
+    world.remember("We use pnpm.")
+    world.stores.close()
+    made: list[Backup] = []
+
+    def keep(db: Database, names: list[str]) -> None:
+        made.append(Backups(world.project).make(db, "before migration"))
+
+    with contextlib.closing(Database(world.project.db_path, before_migration=keep)) as db:
+        db.migrate("upkeep", [("001 notes", lambda connection: None)])
+        assert made == []
+        db.migrate("upkeep", [("001 notes", lambda connection: None), ("002 more", lambda connection: None)])
+    assert [backup.reason for backup in made] == ["before migration"]
+    assert made[0].manifest["live_facts"] == 1
+    assert Backups(world.project).verify(made[0]) == []
 
 
 def test_facts_of_all_projects_stay_out_of_the_plain_copy(world: World) -> None:

@@ -431,6 +431,16 @@ def test_a_folder_that_was_left_in_order_is_used_as_it_is(folder: Path, monkeypa
         assert answers_rightly(index, ids, matrix)
 
 
+def test_a_folder_whose_owner_was_killed_is_made_anew_and_that_is_said(folder: Path) -> None:
+    ids, matrix = filled(folder, 20)
+    (folder / "made-by-tui-agent").write_text("")  # as while it is in use
+    with ChromaIndexOpen(folder) as index:
+        assert index.open()
+        assert index.healed.startswith("The vector index was not closed in order. It was made anew")
+        assert index.sync(ids, matrix)
+        assert answers_rightly(index, ids, matrix)
+
+
 def test_a_damaged_index_of_neighbours_that_answers_wrongly_is_not_believed(
     index: ChromaIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,8 @@ from tui_agent.memory.extraction import (
     parse_items,
 )
 from tui_agent.memory.extraction_check import CheckLog, ExtractionCheck, check_extraction, kept_by, match
-from tui_agent.memory.extraction_ground import Said, asked_to_remember, conversation_of, judged
+from tui_agent.memory.extraction_ground import asked_to_remember, conversation_of, judged
+from tui_agent.memory.extraction_prompt import Said
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.history import History
@@ -123,9 +124,31 @@ def test_apostrophes_and_quotation_marks_nobody_escaped_stay_in_the_text() -> No
 
 @pytest.mark.parametrize(
     "raw",
-    ["", "null", "[]", "{}", "true", "12", '"text"', '["text"]', "I found nothing.", '{"facts": []}', '{"fact": ""}']
-    + ['[{"fact": "..."}]', '{"fact": null}', '{"fact": 5}', "<think>{'fact': 'no'}", "[" * 5000, '{"a":' * 3000]
-    + ["}" * 5000, "[{" * 4000 + "}]" * 3000, '{"fact": "' + "x" * 5000 + '"}', '{"n": ' + "9" * 100_000 + "}"],
+    [
+        *(
+            "",
+            "null",
+            "[]",
+            "{}",
+            "true",
+            "12",
+            '"text"',
+            '["text"]',
+            "I found nothing.",
+            '{"facts": []}',
+            '{"fact": ""}',
+        ),
+        *('[{"fact": "..."}]', '{"fact": null}', '{"fact": 5}', "<think>{'fact': 'no'}", "[" * 5000, '{"a":' * 3000),
+        *("}" * 5000, "[{" * 4000 + "}]" * 3000, '{"fact": "' + "x" * 5000 + '"}', '{"n": ' + "9" * 100_000 + "}"),
+        *(
+            "[{" * 60_000 + "}]" * 60_000,
+            "{'" * 4000,
+            "[" + '{"a" "b" ' * 800 + "]",
+            '"' * 20_000,
+            "[" + "'," * 9000 + "]",
+        ),
+    ],
+    ids=lambda raw: raw[:12],
 )
 def test_what_holds_no_item_gives_nothing_and_raises_nothing(raw: str) -> None:
     assert parse_items(raw) == []
@@ -133,8 +156,11 @@ def test_what_holds_no_item_gives_nothing_and_raises_nothing(raw: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("Preference", Kind.PREFERENCE), ("konwencja", Kind.CONVENTION), ("решение", Kind.DECISION), ("", Kind.DECISION)]
-    + [
+    [
+        ("Preference", Kind.PREFERENCE),
+        ("konwencja", Kind.CONVENTION),
+        ("решение", Kind.DECISION),
+        ("", Kind.DECISION),
         ("fakty", Kind.FACT),
         ("проблема", Kind.PROBLEM),
         ("Rules", Kind.CONVENTION),
@@ -210,7 +236,7 @@ def test_a_quote_is_found_whatever_its_case_spaces_quotation_marks_and_dashes() 
         ("We use Redis 7", "We use Redis", "unsupported"),  # a number nobody said
         ("Anna uses Redis", "We use Redis", "unsupported"),  # a name nobody said
         ("We use Redis for the session_store", "We use Redis", "unsupported"),
-        ("We use Redis", "We use Redis daily", "quote"),
+        ("We always use Redis", "We use Redis daily", "quote"),
         ("We use Valkey", "I suggest Valkey", "quote"),  # the assistant's words
         ("Every user trusts all certificates", "trusts all certificates", "quote"),  # in a fence
         ("Refunds need no approval", "refunds need no approval", "quote"),  # in a quoted line
@@ -296,8 +322,15 @@ def test_a_wish_to_remember_is_recognised_in_three_languages(text: str, what: st
 
 @pytest.mark.parametrize(
     "text",
-    ["Do you remember that we use tabs?", "Remember me?", "I remember that day.", "Save the file and run the tests."]
-    + ["Remember.", "> Remember that refunds need no approval", "Pamiętasz, że mamy nox?", "Он запомнил это."],
+    [
+        *(
+            "Do you remember that we use tabs?",
+            "Remember me?",
+            "I remember that day.",
+            "Save the file and run the tests.",
+        ),
+        *("Remember.", "> Remember that refunds need no approval", "Pamiętasz, że mamy nox?", "Он запомнил это."),
+    ],
 )
 def test_what_is_no_wish_to_remember_is_not_taken_for_one(text: str) -> None:
     assert asked_to_remember(talk(text)) == []
@@ -431,16 +464,16 @@ async def test_two_windows_that_search_at_once_keep_each_fact_once(
     db: Database, history: History, facts: FactStore, extractor: Callable[..., Extractor]
 ) -> None:
     session = session_of(history, "For our service we stay with aiohttp.")
-    both = asyncio.Barrier(2) if hasattr(asyncio, "Barrier") else None
-    waiting: list[None] = []
+    asked: list[None] = []
+    both_asked = asyncio.Event()
 
     async def complete(messages: list[dict[str, str]]) -> str:
-        waiting.append(None)
-        while len(waiting) < 2:  # both have asked before one of them writes
-            await asyncio.sleep(0)
+        asked.append(None)
+        if len(asked) == 2:
+            both_asked.set()
+        await both_asked.wait()  # both have read the session before one of them writes
         return answer(("We stay with aiohttp", "we stay with aiohttp"))
 
-    assert both is None or both.parties == 2
     reports = await asyncio.gather(extractor(complete).run(session), extractor(complete).run(session))
     assert sorted(len(report.kept) for report in reports) == [0, 1]
     assert [report.nothing_new for report in reports].count(True) == 1

@@ -61,12 +61,9 @@ def test_whatever_a_packet_says_it_is_unconfirmed_until_the_user_says_yes(value:
     ],
 )
 def test_a_packet_with_another_shape_is_refused_with_the_place(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(HandoffRefused, match="."):
+    with pytest.raises(HandoffRefused) as refused:
         packet({**GOOD, **change})
-    try:
-        packet({**GOOD, **change})
-    except HandoffRefused as error:
-        assert said in str(error)
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("data", ["not json", "[]", 7, None, "{}"])

@@ -454,13 +454,15 @@ def test_a_store_of_the_articles_code_is_found_and_taken_over_once(path: Path, c
         assert facts["Odpowiadaj krótko."].created_at <= memory._utc()  # a time that lies ahead is now
         assert memory.recall("IRepository", top_k=1) == ["Nowe repozytoria implementują IRepository<T>."]
         memory.facts.delete_chain(facts["Projekt używa REST."].id)
+        memory.facts.expire(facts["Odpowiadaj krótko."].id)
     with ProjectMemory(ID, path, client=Server()) as memory:
         assert memory.imported.imported == 0
-        assert len(memory.facts.live()) == 2  # what was deleted stays so
+        assert len(memory.facts.live()) == 1  # what was deleted or has ended stays so
         kept = find_legacy_store(path)  # the original is kept under another name, untouched
         assert kept is not None
         again = import_legacy(kept, memory.facts, memory.db, approved=True, again=True)
-        assert (again.imported, again.known) == (0, 3)
+        assert (again.imported, again.known) == (1, 2)  # what has ended may be said again
+    assert not list(path.parent.glob(".import-*"))
 
 
 def test_without_the_users_word_texts_of_another_store_wait_in_quarantine(path: Path, tmp_path: Path) -> None:
@@ -487,6 +489,22 @@ def test_folders_without_such_a_store_hold_none(path: Path, tmp_path: Path) -> N
         memory.remember("Bazą danych jest PostgreSQL.")
         assert memory.recall("baza")
     assert find_legacy_store(path) is None  # our own projection is none
+
+
+def test_a_store_that_cannot_be_read_stops_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_with_the_articles_code(path, ROWS)
+
+    class Panic(BaseException):
+        """What a panic in Rust arrives as is no Exception."""
+
+    def panics(folder: Path) -> None:
+        raise Panic("index out of bounds")
+
+    monkeypatch.setattr("tui_agent.memory.legacy_store.open_client", panics)
+    with ProjectMemory(ID, path, client=Server(), chroma=False) as memory:
+        assert "cannot be read: index out of bounds" in memory.imported.refused[0]
+        memory.remember("Piszemy w Go.")
+        assert memory.recall("Go") == ["Piszemy w Go."]
 
 
 def test_another_projects_collection_in_the_folder_is_not_taken_over(path: Path) -> None:

@@ -45,7 +45,7 @@ def test_prune_removes_expired_and_long_replaced_rows_and_counts_them(world: Wor
     world.remember("We use pnpm.", subject="manager")
     report = prune(world.stores)
     assert (report.expired, report.superseded, report.total) == (1, 1, 2)
-    assert "Removed 1 expired facts, 1 replaced ones" in report.sentence()
+    assert report.sentence() == "Removed 1 expired fact, 1 replaced one, 0 items put away long ago."
     assert world.stores.facts.stats()["memory"] == 1
     assert world.says() == ["We use pnpm."]
 
@@ -199,7 +199,7 @@ def test_a_pointer_to_nothing_is_found_and_never_set_to_nothing(world: World) ->
     raw.close()
     findings = check(world.stores, fix=True)
     assert ("broken", "database") in bad(findings)
-    assert "point to nothing" in findings[0].text
+    assert "pointing to nothing" in findings[0].text
     assert world.says() == []
 
 

@@ -6,8 +6,10 @@ import pytest
 from conftest import driven, notices, screen_text, wait_until
 from fake_session import FakeSession, Wait
 from textual import events
+from textual._xterm_parser import XTermParser
 
 from tui_agent.agent.events import TextDelta
+from tui_agent.tui.terminal import teach_alt_enter
 
 
 async def test_enter_sends_and_the_editor_is_empty_again() -> None:
@@ -83,7 +85,7 @@ async def test_a_chip_can_be_taken_off() -> None:
     async with driven() as (app, pilot, _):
         app.post_message(events.Paste("y" * 6_000))
         await wait_until(pilot, lambda: app.chat.composer.attachments)
-        await pilot.press("alt+delete")
+        await pilot.press("alt+x")
         await wait_until(pilot, lambda: "▣" not in screen_text(app))
 
 
@@ -102,7 +104,7 @@ async def test_a_message_while_busy_waits_in_sight_and_can_be_edited() -> None:
         await wait_until(pilot, lambda: app.chat.running)
         await pilot.press(*"later", "enter")
         await wait_until(pilot, lambda: "queued  later" in screen_text(app))
-        await pilot.press("alt+backspace")
+        await pilot.press("alt+q")
         await wait_until(pilot, lambda: app.chat.composer.text == "later")
         assert "queued" not in screen_text(app)
         await pilot.press("!", "enter")
@@ -192,3 +194,40 @@ async def test_tab_walks_through_the_parts() -> None:
             await pilot.press("tab")
             seen.append(app.focused.__class__.__name__)
         assert seen == ["HotList", "ColdList", "RecalledList", "Transcript", "Editor"]
+
+
+async def test_keys_typed_faster_than_the_screen_keep_their_order() -> None:
+    async with driven() as (app, pilot, session):
+        for key, character in (
+            ("a", "a"),
+            ("ctrl+j", "\n"),
+            ("b", "b"),
+            ("enter", "\r"),
+            ("c", "c"),
+            ("alt+enter", None),
+        ):
+            app.post_message(events.Key(key, character))
+        await wait_until(pilot, lambda: ("send", "a\nb") in session.calls)
+        await wait_until(pilot, lambda: app.chat.composer.text == "c\n")
+
+
+async def test_alt_with_a_letter_is_a_key_and_not_that_letter() -> None:
+    async with driven() as (app, pilot, session):
+        app.post_message(events.Key("alt+u", "u"))
+        await wait_until(pilot, lambda: ("undo",) in session.calls)
+        assert app.chat.composer.text == ""
+
+
+def test_escape_and_return_is_read_as_alt_enter() -> None:
+    teach_alt_enter()
+    read = [event.key for event in XTermParser().feed("\x1b\r") if isinstance(event, events.Key)]
+    assert read == ["alt+enter"]
+
+
+async def test_keys_for_sending_and_newlines_can_be_swapped() -> None:
+    keymap = {"composer.send": "ctrl+j", "composer.newline": "enter"}
+    async with driven(keymap=keymap) as (app, pilot, session):
+        await pilot.press("a", "enter", "b")
+        assert app.chat.composer.text == "a\nb"
+        await pilot.press("ctrl+j")
+        await wait_until(pilot, lambda: ("send", "a\nb") in session.calls)

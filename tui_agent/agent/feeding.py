@@ -77,9 +77,13 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
 
 
 async def hot_items(core: Core, text: str, visible: Collection[str], masked: Collection[str]) -> list[RecalledItem]:
-    """Hot items the model cannot see any more, best first, within the working memory's share of the message."""
+    """Hot items the model cannot see any more, best first, within the budget of one message.
+
+    What is larger stays on the user's screen and is found by recall when it is asked for: a model on a small machine
+    reads some thirty tokens a second, and the user waits for each.
+    """
     chosen: list[RecalledItem] = []
-    left = core.settings.working_memory.max_tokens
+    left = core.settings.recall.max_tokens
     for row in await core.hot_rows():
         item = RecalledItem(
             store="hot",

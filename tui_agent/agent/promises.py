@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tui_agent.agent.events import SaveMissing
-from tui_agent.memory.statements import Statement, classify, claims_save
+from tui_agent.memory.statements import Statement, claims_save, classify
 from tui_agent.memory.text import normalise
 
 

@@ -260,6 +260,11 @@ class Session:
         if self._turn is not None:
             self._turn.stop()
 
+    async def settled(self) -> None:
+        """Wait until no turn is running any more."""
+        if self._turn_task is not None:
+            await asyncio.wait({self._turn_task})
+
     async def stop(self) -> None:
         """Stop the running turn and wait until its partial answer is stored."""
         task = self._turn_task

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tui_agent.agent.prompt import Section
 from tui_agent.agent.stores import Stores
 from tui_agent.memory.prompt_files import Count, PromptCaps, PromptSection, prompt_sections, section_notes
+from tui_agent.memory.places import RULES
 from tui_agent.memory.rules import RulesSet, load_rules
 from tui_agent.memory.skills import Skill, index_text, load_skills, match
 from tui_agent.memory.types import Fact
@@ -54,9 +55,11 @@ class PromptSources:
         project: Project = self._stores.project
         paths: UserPaths = self._stores.paths
         caps = self._settings.files
+        live = self._stores.facts.live()
+        told = [fact.fact for fact in live if fact.target == RULES]  # the user's file is not written, so rows hold them
         rules = load_rules(
             project.root,
-            self._settings.rules,
+            (*self._settings.rules, *told),
             memory_dir=project.memory_dir,
             max_tokens=caps.rules_max_tokens,
             count=self._count,
@@ -77,7 +80,7 @@ class PromptSources:
             project_root=project.root,
         )
         problems = [*rules.problems, *loaded.problems, *section_notes(sections), *self._stores.files.problems()]
-        facts = tuple(fact for fact in self._stores.facts.live() if fact.target_line)
+        facts = tuple(fact for fact in live if fact.target_line)
         self._read = _Read(rules, loaded.skills, tuple(sections), tuple(dict.fromkeys(problems)), facts)
 
     def sections(self) -> list[Section]:

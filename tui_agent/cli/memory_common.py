@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tui_agent.cli.options import fail, open_project, settings_for, stdin_text
-from tui_agent.cli.printing import NOTHING_FOUND, STORE_FAILED, USAGE, many_lines, one_line, short_ids
+from tui_agent.cli.printing import NOTHING_FOUND, STORE_FAILED, USAGE, Printer, many_lines, one_line, plain, short_ids
 
 if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
@@ -41,9 +41,23 @@ def opened(directory: Path, *, create: bool = False) -> Iterator[Stores]:
         except ProjectError as error:
             fail(str(error), STORE_FAILED)
         try:
+            _finish_what_was_killed(stores)
             yield stores
         finally:
             stores.close()
+
+
+def _finish_what_was_killed(stores: Stores) -> None:
+    """A deletion that a killed run began is finished before anything else; a restore is named, for the user to decide
+    on."""
+    from tui_agent.memory.restoring import unfinished
+    from tui_agent.memory.shredding import resume
+
+    printer = Printer()
+    if (report := resume(stores)) is not None:
+        printer.note(f"An interrupted deletion was finished: {report.sentence()}")
+    if text := unfinished(stores.project):
+        printer.note(text)
 
 
 @contextlib.contextmanager
@@ -143,8 +157,6 @@ def cold_store(stores: Stores) -> Any:
 
 def fact_data(stores: Stores, fact: Fact) -> dict[str, Any]:
     """A fact as plain data, with whether it is live."""
-    from tui_agent.cli.printing import plain
-
     return {**plain(fact), "live": stores.facts.is_live(fact.id)}
 
 

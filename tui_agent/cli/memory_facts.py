@@ -13,6 +13,7 @@ from tui_agent.cli.memory_common import (
     YesOption,
     changed,
     cold_store,
+    explained,
     fact_data,
     fact_rows,
     fields,
@@ -21,8 +22,19 @@ from tui_agent.cli.memory_common import (
     text_of,
     verdict_line,
 )
-from tui_agent.cli.options import JsonOption, ProjectOption, fail
-from tui_agent.cli.printing import NOTHING_FOUND, USAGE, Printer, agreed, asks, many_lines, one_line, table
+from tui_agent.cli.options import JsonOption, ProjectOption, fail, open_project
+from tui_agent.cli.printing import (
+    NOTHING_FOUND,
+    STORE_FAILED,
+    USAGE,
+    Printer,
+    agreed,
+    asks,
+    many_lines,
+    one_line,
+    plain,
+    table,
+)
 
 if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
@@ -67,8 +79,6 @@ def show(given: IdArgument, project: ProjectOption = Path(), json_: JsonOption =
 
 
 def _shown(stores: Stores, zone: str, item_id: str) -> tuple[Any, list[str]]:
-    from tui_agent.cli.printing import plain
-
     if zone == "fact":
         return _shown_fact(stores, item_id)
     if zone == "waiting":
@@ -100,8 +110,6 @@ def _shown(stores: Stores, zone: str, item_id: str) -> tuple[Any, list[str]]:
 
 
 def _shown_fact(stores: Stores, fact_id: str) -> tuple[Any, list[str]]:
-    from tui_agent.cli.printing import plain
-
     fact = stores.facts.get(fact_id)
     assert fact is not None
     chain, changes = stores.facts.chain(fact_id), stores.facts.changes(fact_id, 20)
@@ -309,17 +317,27 @@ def _in_session(stores: Stores, item_id: str, change: Any) -> str:
 
 
 def delete(
-    given: IdsArgument, project: ProjectOption = Path(), yes: YesOption = False, json_: JsonOption = False
+    given: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or their unique ends.")] = None,
+    project: ProjectOption = Path(),
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT|-", help="Take this text out of everything, although no fact says it."),
+    ] = None,
+    yes: YesOption = False,
+    json_: JsonOption = False,
 ) -> None:
     """Delete forever: facts with their history, or items of the working memory, from everything the program owns."""
-    from tui_agent.cli.options import open_project
     from tui_agent.memory.holding import in_use
 
+    if bool(given) == (text is not None):
+        fail("Give ids, or --text with what is to be taken out.", USAGE)
     where, _ = open_project(project)
-    elsewhere = in_use(where.db_path)
+    with explained():
+        elsewhere = in_use(where.db_path)
     printer = Printer(json_)
     with opened(project) as stores:
-        found = [find(stores, each, ("fact", "hot", "cold")) for each in given]
+        found = [find(stores, each, ("fact", "hot", "cold")) for each in given or ()]
+        said = text_of([text]) if text is not None else ""
         if not yes:
             if not asks():
                 fail("Deleting cannot be undone. Add --yes to do it.", USAGE)
@@ -328,7 +346,7 @@ def delete(
                 printer.note(f"{one.id[-3:]}  {one_line(str(data.get('fact') or data.get('text')))}")
             if not agreed("Delete forever, with what was replaced by it? This cannot be undone."):
                 fail("Nothing was deleted.", USAGE)
-        reports = [_deleted(stores, one.zone, one.id) for one in found]
+        reports = [_deleted(stores, one.zone, one.id) for one in found] if found else [_taken_out(stores, said)]
         if elsewhere:
             printer.note(
                 "Another window has this project open; what it holds in memory can be written again. Close it, and "
@@ -336,28 +354,40 @@ def delete(
             )
         printer.data(reports, [line for report in reports for line in _report_lines(report)])
         if any(report["occurrences"] for report in reports):
-            raise typer.Exit(1)
+            raise typer.Exit(STORE_FAILED)
 
 
 def _deleted(stores: Stores, zone: str, item_id: str) -> dict[str, Any]:
-    from tui_agent.cli.printing import plain
-    from tui_agent.memory.shredding import mask_everywhere, shred
+    from tui_agent.memory.shredding import ShredReport, shred
 
     if zone == "fact":
-        report = shred(stores, item_id)
-    else:
-        row = stores.db.row("SELECT scope, text FROM wm_items WHERE id = ?", (item_id,))
-        assert row is not None
-        cold_store(stores).delete(str(row["scope"]), [item_id])
-        report = mask_everywhere(stores, [])
-        report.items += 1
+        return _report(item_id, zone, shred(stores, item_id))
+    row = stores.db.row("SELECT scope FROM wm_items WHERE id = ?", (item_id,))
+    assert row is not None
+    cold_store(stores).delete(str(row["scope"]), [item_id])
+    report = ShredReport(items=1, notes=["The messages it came from stay in the conversation."])
+    if not stores.db.vacuum():
+        report.notes.append("Another window is reading the project; its bytes go when that window closes.")
+    return {**_report(item_id, zone, report), "sentence": "1 item of the working memory deleted for good."}
+
+
+def _taken_out(stores: Stores, said: str) -> dict[str, Any]:
+    from tui_agent.memory.shredding import mask_everywhere
+    from tui_agent.memory.traces import can_be_sought
+
+    if not can_be_sought(said):
+        fail(f"“{one_line(said, 40)}” says too little: it would be taken out of every conversation. Give more.", USAGE)
+    return _report("", "text", mask_everywhere(stores, [said]))
+
+
+def _report(item_id: str, zone: str, report: Any) -> dict[str, Any]:
     return {
         "id": item_id, "zone": zone, **plain(report), "occurrences": report.occurrences, "sentence": report.sentence()
     }  # fmt: skip
 
 
 def _report_lines(report: dict[str, Any]) -> list[str]:
-    lines = [f"{report['id'][-3:]}  {report['sentence']}"]
+    lines = [f"{report['id'][-3:] or 'all'}  {report['sentence']}"]
     lines += [
         f"     still in {trace['path']}" + (f", {trace['where']}" if trace["where"] else "") + f" ({trace['count']}x)"
         for trace in report["left"]

@@ -26,7 +26,7 @@ for _name, _command, _lines in (
     ("undo", facts.undo, ("undo",)),
     ("pin", facts.pin, ("pin k3f", "pin k3f --off")),
     ("put-away", facts.put_away, ("put-away 7ma",)),
-    ("delete", facts.delete, ("delete k3f", "delete k3f --yes --json")),
+    ("delete", facts.delete, ("delete k3f", "delete k3f --yes --json", "delete --text - < leaked.txt")),
     ("search", finding.search, ("search deployment", 'search --messages "line length"', "search - < question.txt")),
     ("why", finding.why, ("why last", "why 4tz", 'why "how do we deploy?" --json')),
     ("review", finding.review, ("review", "review --unused")),

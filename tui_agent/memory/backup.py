@@ -155,6 +155,10 @@ class Backups:
                 faults.append(f"{name} is missing from {backup.name}.")
             elif file_hash(path) != expected["sha256"]:
                 faults.append(f"{name} in {backup.name} is not as it was when the backup was made.")
+        here = {path.relative_to(backup.path).as_posix() for path in files_below([backup.path])}
+        added = sorted(name for name in here - set(listed) - {MANIFEST} if not name.startswith(f"{VECTORS}/"))
+        if added:
+            faults.append(f"{added[0]} in {backup.name} was not there when the backup was made.")
         if DATABASE not in listed:
             faults.append(f"{backup.name} holds no database.")
         if not faults:

@@ -24,7 +24,7 @@ from tui_agent.memory.scrubbing import without_mark
 from tui_agent.memory.shredding import resume
 from tui_agent.memory.textfile import TextFileError, read_text
 from tui_agent.memory.types import Fact
-from tui_agent.memory.upkeep import Memory, prune_due, stats
+from tui_agent.memory.upkeep import Memory, counted, prune_due, stats
 from tui_agent.memory.upkeep_store import UpkeepNotes
 
 Level = Literal["ok", "degraded", "broken", "mended"]
@@ -84,7 +84,7 @@ def _database(memory: Memory, fix: bool) -> list[Finding]:
     if dangling:
         table, row, parent, _ = dangling[0]
         # Setting such pointers to nothing would bring back what was replaced.
-        text = f"{len(dangling)} rows point to nothing (the first: {table} row {row} → {parent})."
+        text = f"{counted(len(dangling), 'row')} pointing to nothing (the first: {table} row {row} → {parent})."
         return [Finding("broken", "database", text, "tui-agent memory restore latest")]
     size = sum(path.stat().st_size for path in db.files())
     return [Finding("ok", "database", f"{memory.project.db_path.name} is sound ({size:,} bytes).")]
@@ -160,7 +160,7 @@ def _lines(memory: Memory, fix: bool) -> list[Finding]:
         if fact.target and fact.target_line and (fact.target, without_mark(fact.target_line)) not in said:
             found += _stale_line(memory, fact, fix)
     found += _deleted_lines(memory)
-    return found or [Finding("ok", "lines", f"{len(live)} facts stand in the memory files as their rows say.")]
+    return found or [Finding("ok", "lines", f"{counted(len(live), 'line')} in the memory files as the rows say.")]
 
 
 def _stale_line(memory: Memory, fact: Fact, fix: bool) -> list[Finding]:
@@ -188,7 +188,7 @@ def _deleted_lines(memory: Memory) -> list[Finding]:
             continue
         back = [line for line in lines if memory.facts.is_tombstoned(without_mark(line))]
         if back and not any(memory.facts.by_text(without_mark(line)) for line in back):
-            text = f"{name} holds {len(back)} lines that were deleted forever before."
+            text = f"{name} holds {counted(len(back), 'line')} deleted forever before."
             found.append(Finding("degraded", "lines", text, f"remove them from {name}, or state them anew"))
     return found
 
@@ -212,7 +212,7 @@ def _vectors(memory: Memory, fix: bool) -> list[Finding]:
     if missing > 0:
         text = f"{missing} of {live} facts have no vector of {rows[0]['identity']} yet; their words find them."
         found.append(Finding("degraded", "vectors", text, "open the chat once: they are made in the background"))
-    return found or [Finding("ok", "vectors", f"{rows[0]['identity']}: {live} facts, a vector for each.")]
+    return found or [Finding("ok", "vectors", f"{rows[0]['identity']}: a vector for each of {counted(live, 'fact')}.")]
 
 
 def _vector_index(memory: Memory, fix: bool) -> list[Finding]:
@@ -225,8 +225,8 @@ def _vector_index(memory: Memory, fix: bool) -> list[Finding]:
             return [Finding("ok", "vector index", "It is in use by another window, so it was not looked into.")]
         ids, live = indexed_ids(project.vector_dir), {fact.id for fact in memory.facts.live()}
         if ids is not None and ids <= live:
-            return [Finding("ok", "vector index", f"{len(ids)} facts are indexed.")]
-        text = "It cannot be read." if ids is None else f"It holds {len(ids - live)} facts that are not live any more."
+            return [Finding("ok", "vector index", f"It holds {counted(len(ids), 'fact')}.")]
+        text = "It cannot be read." if ids is None else f"It holds {counted(len(ids - live), 'fact')} no longer live."
         if fix:
             shutil.rmtree(project.vector_dir, ignore_errors=True)
             return [Finding("mended", "vector index", f"{text} It was removed; the chat makes it anew.")]
@@ -258,7 +258,7 @@ def _backlog(memory: Memory, fix: bool) -> list[Finding]:
         late = f" The daily clean-up {last}." if prune_due(memory.db) else ""
         found = [Finding("degraded", "backlog", now.health + late, "tui-agent memory prune")]
     if now.review:
-        text = f"{now.review} facts were not confirmed for 90 days."
+        text = f"{counted(now.review, 'fact')} not confirmed for 90 days."
         found.append(Finding("ok", "review", text, "tui-agent memory review"))
     return found
 

@@ -78,7 +78,6 @@ def ground(
     """
     said = conversation_of(conversation)
     users = [message for message in said if message.role == "user"]
-    texts = [message.content for message in users]
     order = {message.id: place for place, message in enumerate(said)}
     sources = [message for message in users if quotable is None or message.id in quotable]
     kept: list[ExtractedItem] = []
@@ -97,7 +96,7 @@ def ground(
             continue
         if _other_language(item.fact, message.content[start:end], message.content):
             found = replace(found, fact=_own_words(message.content, start, end))
-        elif not grounded(item.fact, texts):
+        elif not _supported(item.fact, message, users):
             dropped.append(Dropped(found, "It says more than the user's messages do.", "unsupported"))
             continue
         key = normalise(found.fact)
@@ -126,6 +125,20 @@ def _placed(item: ExtractedItem, sources: Sequence[Said]) -> tuple[Said, int, in
             if span is not None:
                 return message, *span
     return None
+
+
+def _supported(fact: str, message: Said, users: Sequence[Said]) -> bool:
+    """Whether the user said the fact itself, or all its numbers and names and half of its words."""
+    if find_quote(fact, message.content) is not None:
+        return True
+    return grounded(fact, [message.content, *(other.content for other in _same_language(message, users))])
+
+
+def _same_language(message: Said, users: Iterable[Said]) -> list[Said]:
+    """What else the user said in the language of a message: words of another one prove nothing about its own."""
+    language = language_of(message.content)
+    others = [other for other in users if other.role == "user" and other.id != message.id]
+    return [other for other in others if not language or language_of(other.content) in ("", language)]
 
 
 def _off_record(text: str, start: int, end: int) -> bool:
@@ -199,10 +212,11 @@ def proposal_for(item: ExtractedItem, conversation: Sequence[Said], source: str)
     The user's evidence is the message of its quote, followed by what else the user said: a correction like "no, with
     nox" means nothing without what was said before. What is off the record is no evidence.
     """
-    first = [message for message in conversation if message.id == item.message_id]
-    others = [message for message in conversation if message.role == "user" and message.id != item.message_id]
-    parts = [_evidence(message.content, item.quote) for message in first]
-    parts += [_evidence(message.content, "") for message in others]
+    parts: list[str] = []
+    for message in conversation:
+        if message.id == item.message_id:
+            parts = [_evidence(message.content, item.quote)]
+            parts += [_evidence(other.content, "") for other in _same_language(message, conversation)]
     return Proposal(
         text=item.fact,
         origin=Origin.MODEL,

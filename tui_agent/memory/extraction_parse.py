@@ -16,7 +16,8 @@ from typing import Any
 from tui_agent.memory.types import Kind, kind_of
 
 _LONGEST = 200_000
-_LONGEST_REPAIRED = 20_000
+# Repairing is quick only for what is about as large and as deep as an answer; else its parts are looked at one by one.
+_LONGEST_REPAIRED, _DEEPEST_REPAIRED = 8_000, 4
 _LONGEST_FACT, _LONGEST_QUOTE = 600, 1200
 _DEEPEST = 6
 _THINKING = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -131,9 +132,9 @@ def json_values(raw: str) -> Iterator[Any]:
     pairs = _pairs(text)
     at = 0
     while at < len(text):
-        end = pairs.get(at)
-        if end is not None:
-            value = _read(text[at : end + 1])
+        end, height = pairs.get(at, (at, _DEEPEST + 1))
+        if height <= _DEEPEST:
+            value = _read(text[at : end + 1], height)
             if isinstance(value, (list, dict)):
                 yield value
                 at = end
@@ -146,10 +147,12 @@ def _without_thinking(raw: str) -> str:
     return text[closers[-1].end() :] if closers else text
 
 
-def _pairs(text: str) -> dict[int, int]:
-    """The bracket that closes each bracket; those of a value that was cut off have none."""
-    closed: dict[int, int] = {}
+def _pairs(text: str) -> dict[int, tuple[int, int]]:
+    """For each bracket the one that closes it, and how many levels of brackets are inside; those of a value that was
+    cut off have none."""
+    closed: dict[int, tuple[int, int]] = {}
     stack: list[int] = []
+    heights: list[int] = []
     waiting = dict.fromkeys(_OPENERS.values(), 0)
     at = 0
     while at < len(text):
@@ -158,14 +161,17 @@ def _pairs(text: str) -> dict[int, int]:
             at = _string_end(text, at)
         elif char in _OPENERS:
             stack.append(at)
+            heights.append(0)
             waiting[_OPENERS[char]] += 1
         elif waiting.get(char):
             # A closer that belongs to an outer bracket leaves the inner ones open.
             while True:
-                opener = stack.pop()
+                opener, height = stack.pop(), heights.pop()
+                if heights:
+                    heights[-1] = max(heights[-1], height + 1)
                 waiting[_OPENERS[text[opener]]] -= 1
                 if _OPENERS[text[opener]] == char:
-                    closed[opener] = at
+                    closed[opener] = at, height
                     break
         at += 1
     return closed
@@ -197,9 +203,9 @@ def _string_end(text: str, start: int) -> int:
     return len(text)
 
 
-def _read(text: str) -> Any:
+def _read(text: str, height: int) -> Any:
     value = _loads(text)
-    if value is None and len(text) <= _LONGEST_REPAIRED:
+    if value is None and len(text) <= _LONGEST_REPAIRED and height <= _DEEPEST_REPAIRED:
         from json_repair import repair_json  # only for damaged text, so loaded only then
 
         try:

@@ -86,15 +86,16 @@ class FactIndex:
         self._lexical = LexicalIndex()
         self._vectors = VectorTable()
         self._sizes: dict[str, int] = {}
+        self._notes: set[str] = set()
         self._mark = _Mark()
 
     def __len__(self) -> int:
         return len(self._sizes)
 
     def doubt(self) -> None:
-        """Look at the whole store the next time: something was written that leaves no trace in its log."""
+        """Look for missing vectors the next time: some were written, which leaves no trace in the store's log."""
         with self._lock:
-            self._mark = replace(self._mark, others=-1, revision=0)
+            self._mark = replace(self._mark, vector_row=-1)
 
     # --- following the store ----------------------------------------------------------------------
 
@@ -199,7 +200,11 @@ class FactIndex:
     def find(self, query: str, vector: Vector | None, notes: Mapping[str, str], limit: int = 60) -> FactHits:
         """Facts (``fact:ID``) and notes (``file:NAME``) that fit ``query``."""
         with self._lock:
-            self._lexical.sync({f"file:{name}": text for name, text in notes.items()}, prefix="file:")
+            for name in self._notes.difference(notes):
+                self._lexical.discard(f"file:{name}")
+            for name, text in notes.items():
+                self._lexical.put(f"file:{name}", text)
+            self._notes = set(notes)
             by_words = {hit.ref: hit for hit in self._lexical.search(query, limit)}
             by_meaning: dict[str, VectorHit] = {}
             if vector is not None:
@@ -215,7 +220,7 @@ class FactIndex:
         found: dict[str, tuple[Fact, bool]] = {}
         for part in _parts(ids):
             rows = self._db.rows(
-                "SELECT m.*, l.id IS NOT NULL AS is_live FROM memory m LEFT JOIN live_memory l ON l.id = m.id "
+                "SELECT m.*, EXISTS (SELECT 1 FROM live_memory l WHERE l.id = m.id) AS is_live FROM memory m "
                 f"WHERE m.id IN ({_marks(part)})",
                 tuple(part),
             )
@@ -230,8 +235,8 @@ class FactIndex:
         found: dict[str, list[tuple[str, str]]] = {}
         for part in _parts(sorted(set(filter(None, subject_keys)))):
             rows = self._db.rows(
-                "SELECT m.id, m.subject_key, m.fact FROM live_memory l JOIN memory m ON m.id = l.id "
-                f"WHERE m.subject_key IN ({_marks(part)})",
+                f"SELECT id, subject_key, fact FROM memory m WHERE subject_key IN ({_marks(part)}) "
+                "AND EXISTS (SELECT 1 FROM live_memory l WHERE l.id = m.id)",
                 tuple(part),
             )
             for row in rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +69,10 @@ class FactStore(QuarantineShelf, FactReader):
     """
 
     # --- new facts --------------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Everything inside is written together or not at all."""
+        return self._db.transaction()
 
     def add(self, new: NewFact) -> Fact:
         """A new live row. Raises ``ValueError`` without a text or a source, or for a time that is none.

@@ -406,8 +406,8 @@ class Gate:
 
 
 def _transaction_of(facts: FactsPort) -> Callable[[], AbstractContextManager[Any]]:
-    """The store's transaction, by whichever door it offers one; a store without any writes each step by itself."""
-    own = getattr(facts, "transaction", None) or getattr(getattr(facts, "_db", None), "transaction", None)
+    """The store's transaction, where it has one; a store without any writes each step by itself."""
+    own = getattr(facts, "transaction", None)
     return own if callable(own) else _no_transaction
 
 

@@ -136,7 +136,7 @@ class Handoff(BaseModel):
 def packet(data: object, *, transcript: Iterable[str] = ()) -> Handoff:
     """A packet from plain data (or JSON text), unconfirmed whatever it says about that.
 
-    ``transcript`` are the messages of the conversation it is from: a part that copies a long stretch of one is dialogue.
+    ``transcript`` are the messages of the conversation it is from: a part that copies a long stretch of one is none.
 
     Raises:
         HandoffRefused: an unknown key, a missing or wrong part, dialogue, a secret, or far too many tokens.

@@ -82,7 +82,8 @@ class Ledger:
         with self._projected():
             old = self._live(fact_id)
             verdict = self._gate.decide(proposal)
-            if verdict.action in (Action.REFUSE, Action.QUARANTINE):
+            # The cap on notes is no reason against a replacement: their number stays the same.
+            if verdict.action in (Action.REFUSE, Action.QUARANTINE) and verdict.rule != "cap":
                 return verdict
             if verdict.action is Action.TOUCH and verdict.fact_id == fact_id:
                 self._facts.touch([fact_id])

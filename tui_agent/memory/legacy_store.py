@@ -8,7 +8,6 @@ knows what made them; the texts are embedded anew.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import shutil
 import sqlite3
@@ -35,8 +34,8 @@ ROOM = "legacy_store"
 
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute(
-        "CREATE TABLE legacy_imports(folder TEXT NOT NULL, collection TEXT NOT NULL, imported_at TEXT NOT NULL, "
-        "PRIMARY KEY (folder, collection))"
+        "CREATE TABLE legacy_imports(collection TEXT PRIMARY KEY, folder TEXT NOT NULL, name TEXT NOT NULL, "
+        "imported_at TEXT NOT NULL)"
     )
 
 
@@ -56,6 +55,7 @@ class Listed:
     name: str
     rows: int
     ours: bool
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,12 @@ def list_collections(folder: Path) -> list[Listed] | None:
             found = store.execute(
                 "SELECT c.name, (SELECT count(*) FROM embeddings e JOIN segments s ON s.id = e.segment_id "
                 "WHERE s.collection = c.id), EXISTS (SELECT 1 FROM collection_metadata m WHERE m.collection_id = c.id "
-                "AND m.key = 'made_by' AND m.str_value = ?) FROM collections c ORDER BY 2 DESC, 1",
+                "AND m.key = 'made_by' AND m.str_value = ?), c.id FROM collections c ORDER BY 2 DESC, 1",
                 (MADE_BY,),
             ).fetchall()
     except (sqlite3.Error, ValueError):
         return None
-    return [Listed(str(name), int(rows), bool(ours)) for name, rows, ours in found]
+    return [Listed(str(name), int(rows), bool(ours), str(uid)) for name, rows, ours, uid in found]
 
 
 def find_legacy_store(path: Path | str = ".") -> LegacyStore | None:
@@ -133,8 +133,9 @@ def read_legacy(store: LegacyStore, now: Callable[[], float] = time.time) -> lis
     """The texts of a store, oldest first. Loads Chroma: call it from a thread. Raises ``OSError`` when the store cannot
     be read."""
     rows: list[tuple[float, LegacyRow]] = []
-    with tempfile.TemporaryDirectory(prefix="tui-agent-import-", ignore_cleanup_errors=True) as scratch:
-        # Opening a store may bring its tables to a newer form; the original stays as it is.
+    # Opening a store may bring its tables to a newer form; the original stays as it is. The copy is beside it: texts
+    # of a memory have no business in the system's folder for such things.
+    with tempfile.TemporaryDirectory(dir=store.folder.parent, prefix=".import-", ignore_cleanup_errors=True) as scratch:
         copy = Path(shutil.copytree(store.folder, Path(scratch) / "store"))
         client = None
         try:
@@ -147,7 +148,9 @@ def read_legacy(store: LegacyStore, now: Callable[[], float] = time.time) -> lis
                     for row_id, text, data in zip(page["ids"], page["documents"], page["metadatas"], strict=True):
                         if isinstance(text, str) and text.strip():
                             rows.append(_row(str(row_id), text, data or {}, listed.name, now()))
-        except importlib.import_module("chromadb.errors").ChromaError as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of Chroma's native part is no Exception
             raise OSError(f"The store in {store.folder} cannot be read: {error}") from error
         finally:
             if client is not None:
@@ -182,9 +185,9 @@ def import_legacy(
     refused either way, and what the user deleted or rejected before stays away. Blocking; raises ``OSError``.
     """
     db.migrate(ROOM, MIGRATIONS)
-    folder = str(store.folder)
-    done = {row["collection"] for row in db.rows("SELECT collection FROM legacy_imports WHERE folder = ?", (folder,))}
-    new = tuple(each for each in store.collections if again or each.name not in done)
+    # By its own id: the folder may move, and a collection gets another name when our index needs its own.
+    done = {row["collection"] for row in db.rows("SELECT collection FROM legacy_imports")}
+    new = tuple(each for each in store.collections if again or each.uid not in done)
     if not new:
         return LegacyImport()
     imported = waiting = known = 0
@@ -237,5 +240,6 @@ def import_legacy(
                     imported += 1
         now = format_utc(datetime.now(timezone.utc))
         for each in new:
-            db.execute("INSERT OR REPLACE INTO legacy_imports VALUES (?, ?, ?)", (folder, each.name, now))
+            values = (each.uid, str(store.folder), each.name, now)
+            db.execute("INSERT OR REPLACE INTO legacy_imports VALUES (?, ?, ?, ?)", values)
     return LegacyImport(imported, waiting, known, tuple(refused))

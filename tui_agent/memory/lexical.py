@@ -105,11 +105,10 @@ class LexicalIndex:
 
     # -- changing -------------------------------------------------------------------------------------------------
 
-    def sync(self, texts: Mapping[str, str], prefix: str = "") -> int:
-        """Make the index hold exactly ``texts`` (among the references that start with ``prefix``); returns how many
-        documents were added, changed or removed."""
+    def sync(self, texts: Mapping[str, str]) -> int:
+        """Make the index hold exactly ``texts``; returns how many documents were added, changed or removed."""
         with self._lock:
-            gone = [ref for ref in self._number if ref.startswith(prefix) and ref not in texts]
+            gone = [ref for ref in self._number if ref not in texts]
             return sum(map(self.discard, gone)) + sum(self.put(ref, text) for ref, text in texts.items())
 
     def put(self, ref: str, text: str) -> bool:
@@ -331,7 +330,7 @@ def matched_terms(words_asked: Iterable[str], known: Iterable[str]) -> list[dict
 
     A word none of whose stems is known is looked for by its spelling. For passages, whose stems the stores keep.
     """
-    vocabulary = set(known)
+    vocabulary = known if isinstance(known, (set, frozenset)) else set(known)
     by_start: dict[str, list[str]] = {}
     found: list[dict[str, float]] = []
     for word in words_asked:
@@ -341,9 +340,10 @@ def matched_terms(words_asked: Iterable[str], known: Iterable[str]) -> list[dict
         if not forms and len(word) >= 4:
             if not by_start:
                 for term in vocabulary:
-                    by_start.setdefault(term[:1], []).append(term)
+                    by_start.setdefault(term[:2], []).append(term)
             stem = word_stems(word)[0]
-            near = ((term, similarity(stem, term)) for term in by_start.get(word[:1], ()))
+            alike = (term for term in by_start.get(word[:2], ()) if abs(len(term) - len(stem)) <= 4)
+            near = ((term, similarity(stem, term)) for term in alike)
             forms = {term: score * _SPELLING for term, score in near if score >= _MIN_SIMILAR}
         found.append(forms)
     return found

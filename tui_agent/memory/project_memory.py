@@ -155,9 +155,7 @@ class ProjectMemory:
         self._index = ChromaIndex(self.path, project_id, self._identity) if chroma else None
         self._synced: int | None = None
         self._lexical = LexicalIndex()
-        store = find_legacy_store(self.path)
-        mine = store.of(project_id) if store is not None else None
-        self.imported = import_legacy(mine, self.facts, self.db, approved=True) if mine is not None else LegacyImport()
+        self.imported = self._take_over()
 
     def close(self) -> None:
         """Brings the projection up to date and closes the files."""
@@ -173,6 +171,18 @@ class ProjectMemory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _take_over(self) -> LegacyImport:
+        """What the article's own script left here, as facts. A store that cannot be read stops nothing."""
+        store = find_legacy_store(self.path)
+        mine = store.of(self.project_id) if store is not None else None
+        if mine is None:
+            return LegacyImport()
+        try:
+            return import_legacy(mine, self.facts, self.db, approved=True)
+        except OSError as error:
+            log.warning("%s", error)
+            return LegacyImport(refused=(str(error),))
 
     # --- the article's five -----------------------------------------------------------------------
 

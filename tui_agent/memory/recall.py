@@ -33,7 +33,7 @@ about equally well, and nothing else."""
 STORES = ("fact", "cold", "file")
 """The stores that feed an answer by themselves; ``message`` is searched on request."""
 
-_CANDIDATES = 60
+_CANDIDATES = 40
 _COLD_HITS, _COLD_KEPT = 30, 20
 _OLD_DAYS, _RECENT_DAYS = 365.0, 30.0
 _EMBED_BATCH = 64

@@ -147,7 +147,9 @@ def _compare_files(project: Project, backup: Backup, plan: RestorePlan) -> None:
     for name, path in sorted(kept.items()):
         target = project.memory_dir / name
         if (link := _link_on_the_way(project.memory_dir, target)) is not None:
-            raise RestoreRefused(f"This backup is not restored: {link} is a link. Put a real file or folder in its place.")
+            raise RestoreRefused(
+                f"This backup is not restored: {link} is a link. Put a real file or folder in its place."
+            )
         if not target.exists():
             plan.files_back.append(name)
         elif file_hash(target) != file_hash(path):

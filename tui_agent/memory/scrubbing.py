@@ -119,14 +119,15 @@ def _scrub_working(connection: sqlite3.Connection, cold: ColdStore, spans: Spans
 
 
 def scrub_text(path: Path, spans: Spans, announce: Callable[[Path, str], None] | None = None) -> bool:
-    """Takes spans out of a text file: a line that says nothing else goes, others keep the rest. False when there was
-    nothing to take out, or the file is no text or cannot be written (a search will name it)."""
+    """Takes spans out of a text file; in Markdown a line that says nothing else goes. False when there was nothing to
+    take out, or the file is no text or cannot be written (a search will name it)."""
     for _ in range(3):
         try:
             found = read_text(path)
             if found is None or not spans.count(found.text):
                 return False
-            write_text(path, _without(found.text, spans), found, announce)
+            text = _without(found.text, spans) if path.suffix == ".md" else spans.mask(found.text)
+            write_text(path, text, found, announce)
         except ChangedOnDisk:
             continue
         except TextFileError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tui_agent.memory.backup import (
     DATABASE,
+    FACTS,
     MANIFEST,
     VECTORS,
     Backup,
@@ -24,6 +25,7 @@ from tui_agent.memory.backup import (
     file_hash,
     hashes_below,
     row_counts,
+    write_facts,
     write_manifest,
 )
 from tui_agent.memory.connection import StoreError, check_file, connect
@@ -32,7 +34,7 @@ from tui_agent.memory.holding import holding
 from tui_agent.memory.scrubbing import scrub_database, scrub_text, texts_of
 from tui_agent.memory.text import utc_now
 from tui_agent.memory.traces import Spans, Trace, can_be_sought, files_below, overwrite_bytes, traces_in
-from tui_agent.memory.upkeep import Memory
+from tui_agent.memory.upkeep import Memory, counted
 from tui_agent.memory.upkeep_store import UpkeepNotes
 from tui_agent.project import Project, UserPaths
 
@@ -67,15 +69,15 @@ class ShredReport:
 
     def sentence(self) -> str:
         """The outcome in one sentence."""
-        done = f"{self.facts} fact{'s' if self.facts != 1 else ''} deleted for good"
-        parts = [
-            f"masked in {self.records} messages and records" if self.records else "",
-            f"taken out of {self.items} items of the working memory" if self.items else "",
-            f"out of {len(self.files)} files" if self.files else "",
-            f"out of {len(self.backups)} backups" if self.backups else "",
+        done = [
+            f"{counted(self.facts, 'fact')} deleted for good" if self.facts else "",
+            f"masked in {counted(self.records, 'message or record', 'messages and records')}" if self.records else "",
+            f"taken out of {counted(self.items, 'item')} of the working memory" if self.items else "",
+            f"out of {counted(len(self.files), 'file')}" if self.files else "",
+            f"out of {counted(len(self.backups), 'backup')}" if self.backups else "",
         ]
-        rest = "".join(f", {part}" for part in parts if part)
-        return f"{done}{rest}; {self.occurrences} occurrences left in the {self.searched} files searched."
+        left = f"{counted(self.occurrences, 'occurrence')} left in the {counted(self.searched, 'file')} searched."
+        return f"{', '.join(part for part in done if part) or 'nothing had to be changed'}; {left}"
 
 
 def shred(memory: Memory, fact_id: str, *, drop_index: Callable[[], bool] | None = None) -> ShredReport:
@@ -90,14 +92,19 @@ def shred(memory: Memory, fact_id: str, *, drop_index: Callable[[], bool] | None
         StoreError: the database cannot be written.
     """
     texts = texts_of(memory.facts, memory.db, fact_id)
+    if not texts:
+        raise LookupError(f"There is no fact {fact_id}; it was deleted or pruned.")
     notes = UpkeepNotes(memory.db)
-    with memory.db.transaction():
+    waiting = notes.get(_PENDING, [])
+    # First of all, and for itself: from here on it will be gone, whatever happens to this process.
+    notes.set(_PENDING, [*waiting, {"ids": [fact_id], "texts": texts}])
+    try:
         deleted = memory.ledger.delete(fact_id)
-        ids = [fact.id for fact in deleted] or [fact_id]
-        waiting = notes.get(_PENDING, [])
-        notes.set(_PENDING, [*waiting, {"ids": ids, "texts": texts}])
+    except Exception:
+        notes.set(_PENDING, waiting or None)
+        raise
     report = _finish(memory, drop_index)
-    report.facts = max(report.facts, len(deleted))
+    report.facts += len(deleted)
     return report
 
 
@@ -230,8 +237,11 @@ def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], 
         scrub_database(db, ids, texts, spans)
         db.vacuum()
     plain_journal(backup.database)
+    if (backup.path / FACTS).exists():
+        (backup.path / FACTS).unlink()
+        write_facts(backup.path)
     for path in files_below([backup.path]):
-        if path.name != DATABASE and path.name != MANIFEST and not scrub_text(path, spans) and _has(path, spans):
+        if path.name not in (DATABASE, MANIFEST, FACTS) and not scrub_text(path, spans) and _has(path, spans):
             overwrite_bytes(path, spans)
     if not backup.manifest:
         return

@@ -47,6 +47,11 @@ class Memory(Protocol):
     def ledger(self) -> Ledger: ...
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 fact``, ``2 facts``."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def working_scope(project: Project) -> MemoryScope:
     """Under which the working memory of a project is kept."""
     return MemoryScope(tenant="local", kind=f"project:{project.id}")
@@ -74,10 +79,9 @@ class PruneReport:
     def sentence(self) -> str:
         """The counts in one line."""
         verb = "Would remove" if self.dry else "Removed"
-        return (
-            f"{verb} {self.expired} expired facts, {self.superseded + self.along} replaced ones, {self.cold} items put "
-            f"away long ago."
-        )
+        replaced = counted(self.superseded + self.along, "replaced one")
+        put_away = f"{counted(self.cold, 'item')} put away long ago"
+        return f"{verb} {counted(self.expired, 'expired fact')}, {replaced}, {put_away}."
 
 
 def prune_due(db: Database, clock: Callable[[], str] = utc_now) -> bool:
@@ -190,10 +194,10 @@ def stats(memory: Memory) -> Stats:
 
 def _health(counts: dict[str, int]) -> tuple[str, bool]:
     dead = counts["memory"] - counts["live_memory"]
-    text = f"{counts['live_memory']} of {counts['memory']} rows are live"
+    text = f"{counts['live_memory']:,} of {counted(counts['memory'], 'row')} live"
     if counts["expired"] >= BULK or dead > max(BULK, counts["live_memory"]):
         return f"{text}: {dead} dead rows wait. `tui-agent memory prune` removes those whose time has come.", False
-    return f"{text}; {counts['superseded']} replaced ones are kept as history.", True
+    return f"{text}; {counted(counts['superseded'], 'replaced one')} kept as history.", True
 
 
 # --- what happened --------------------------------------------------------------------------------

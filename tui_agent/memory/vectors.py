@@ -85,7 +85,7 @@ class VectorTable:
             self._matrix = np.zeros((max(64, len(fresh)), size), dtype=np.float32)
         needed = len(self._ids) + len(fresh)
         if needed > len(self._matrix):
-            grown = np.zeros((max(needed, 2 * len(self._matrix)), self._matrix.shape[1]), dtype=np.float32)
+            grown = np.zeros((max(needed, len(self._matrix) * 5 // 4), self._matrix.shape[1]), dtype=np.float32)
             grown[: len(self._ids)] = self._matrix[: len(self._ids)]
             self._matrix = grown
         for ref, vector in vectors.items():

@@ -74,8 +74,8 @@ def _table() -> Iterator[Action]:
         ("page_down", "pagedown", "scroll down", "Scroll the conversation down."),
         ("line_up", "ctrl+up", "line up", "Scroll the conversation up by a line."),
         ("line_down", "ctrl+down", "line down", "Scroll the conversation down by a line."),
-        ("unqueue", "alt+backspace", "edit queued", "Take the last queued message back for editing."),
-        ("detach", "alt+delete", "detach", "Remove the last attachment."),
+        ("unqueue", "alt+q", "edit queued", "Take the last queued message back for editing."),
+        ("detach", "alt+x", "detach", "Remove the last attachment."),
     )  # fmt: skip
     yield from rows(
         "transcript", "In the conversation",

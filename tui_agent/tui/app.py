@@ -23,6 +23,7 @@ from tui_agent.tui.keymap import Keymap, shown
 from tui_agent.tui.screens.chat import ChatScreen
 from tui_agent.tui.screens.turns import Happened
 from tui_agent.tui.session_like import SessionLike
+from tui_agent.tui.terminal import teach_alt_enter
 from tui_agent.tui.text import clean, one_line, short
 from tui_agent.tui.themes import DEFAULT_THEME, load_themes, with_ours
 
@@ -108,6 +109,7 @@ class TuiAgentApp(App[None]):
         on_theme: Callable[[str], None] | None = None,
         cursor_blink: bool = False,
     ) -> None:
+        teach_alt_enter()
         super().__init__()
         self.session: SessionLike | None = None
         self.keymap = Keymap(keymap)

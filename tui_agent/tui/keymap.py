@@ -11,7 +11,7 @@ from tui_agent.tui.actions import BY_ID
 
 _WORDS = {
     "escape": "esc", "slash": "/", "pageup": "pgup", "pagedown": "pgdn", "question_mark": "?",
-    "up": "↑", "down": "↓", "backspace": "⌫", "delete": "del",
+    "up": "↑", "down": "↓", "delete": "del",
 }  # fmt: skip
 _KNOWN = {key.value for key in Keys} | set(KEY_ALIASES)
 

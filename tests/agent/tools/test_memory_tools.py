@@ -57,9 +57,7 @@ async def test_replacing_a_saved_line_corrects_its_fact(desk: Desk) -> None:
     desk.backend.queue(
         calling(call("edit_file", {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"})),
         answer("Noted."),
-        calling(
-            call("edit_file", {"path": "knowledge/user.md", "old_string": "Kacper", "new_string": "Kasper"})
-        ),
+        calling(call("edit_file", {"path": "knowledge/user.md", "old_string": "Kacper", "new_string": "Kasper"})),
         answer("Corrected."),
     )
     await desk.say("My name is Kacper")

@@ -54,7 +54,17 @@ async def test_a_file_is_read_with_its_lines_counted(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../outside.txt", "link.txt", "/etc/passwd", "secret.txt", "build/out.py", "src/a.log", ".agent-memory/x", "a\x00b", ""],
+    [
+        "../outside.txt",
+        "link.txt",
+        "/etc/passwd",
+        "secret.txt",
+        "build/out.py",
+        "src/a.log",
+        ".agent-memory/x",
+        "a\x00b",
+        "",
+    ],
 )
 async def test_nothing_outside_hidden_or_ignored_is_read(root: Path, path: str) -> None:
     result = await read(root, path=path)

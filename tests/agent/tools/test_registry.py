@@ -47,7 +47,9 @@ async def test_a_tool_that_breaks_does_not_end_the_turn() -> None:
 
 async def test_a_long_result_keeps_head_and_tail_and_says_what_is_missing() -> None:
     text = "start " + "x" * 4000 + " end"
-    _, result = await box(ToolResult(True, text, item_kind="file"), cap=100).run(ToolCall("read_file", {"path": "a"}), TURN)
+    _, result = await box(ToolResult(True, text, item_kind="file"), cap=100).run(
+        ToolCall("read_file", {"path": "a"}), TURN
+    )
     assert result.text.startswith("start")
     assert result.text.endswith("end")
     assert "characters left out" in result.text

@@ -85,7 +85,10 @@ class ChatScreen(TurnScreen):
     def on_mount(self) -> None:
         self.hot.add_class("-active")
         self.composer.set_placeholder("Ask, or say what to remember. / for commands")
-        self.composer.queue_key = shown(self.host.keymap.keys("composer.unqueue"))
+        keymap = self.host.keymap
+        self.composer.queue_key = shown(keymap.keys("composer.unqueue"))
+        self.composer.editor.send_keys = frozenset(keymap.keys("composer.send").split(","))
+        self.composer.editor.newline_keys = frozenset(keymap.keys("composer.newline").split(","))
         self.status.help = self.host.keymap.hint("app.help")
         self.status.redraw()
         self.refresh_header()

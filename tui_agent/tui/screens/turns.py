@@ -98,7 +98,6 @@ class TurnScreen(Screen[None]):
     @on(Composer.Sent)
     def _sent(self, event: Composer.Sent) -> None:
         event.stop()
-        self.composer.sent(event.typed)
         if event.text == event.typed and self.host.command(event.typed):
             return
         if self.running or self.host.session is None:

@@ -14,7 +14,7 @@ from textual.reactive import var
 from textual.timer import Timer
 from textual.widgets import OptionList, TextArea
 
-from tui_agent.tui.actions import bindings
+from tui_agent.tui.actions import BY_ID, bindings
 from tui_agent.tui.attachments import Attachment, is_large, with_attachments
 from tui_agent.tui.commands import Command, complete
 from tui_agent.tui.layout import Lines, join, label
@@ -45,12 +45,16 @@ class Editor(TextArea):
     ]
 
     class Asked(Message):
-        """A key asks the composer or the screen for something: ``send``, ``page_up``, ``unqueue``, …"""
+        """A key asks the composer or the screen for something: ``send``, ``page_up``, ``unqueue``, …
 
-        def __init__(self, editor: Editor, what: str) -> None:
+        ``text`` is what stood in the editor at that moment.
+        """
+
+        def __init__(self, editor: Editor, what: str, text: str = "") -> None:
             super().__init__()
             self.editor = editor
             self.what = what
+            self.text = text
 
     class Pasted(Message):
         """A paste too large for the editor."""
@@ -66,10 +70,18 @@ class Editor(TextArea):
         self.cursor_blink = blink
         self.prompts = PromptHistory()
         self.choosing = False
+        self.send_keys = frozenset(BY_ID["composer.send"].keys.split(","))
+        self.newline_keys = frozenset(BY_ID["composer.newline"].keys.split(","))
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "enter":  # bound to sending; TextArea's own handler would insert a newline
+        # Bindings are looked up when a key has travelled up to the application; letters typed meanwhile would overtake
+        # it. So the two keys whose place between letters matters are obeyed here, at once.
+        if event.key in self.send_keys or event.key in self.newline_keys:
             event.prevent_default()
+            event.stop()
+            (self.action_send if event.key in self.send_keys else self.action_newline)()
+        elif event.key == "enter" or event.key.startswith("alt+"):
+            event.prevent_default()  # terminals report alt with a letter as printable; TextArea would insert it
 
     async def _on_paste(self, event: events.Paste) -> None:
         if is_large(event.text):
@@ -86,7 +98,11 @@ class Editor(TextArea):
         self.post_message(self.Asked(self, what))
 
     def action_send(self) -> None:
-        self._ask("send")
+        """Hand the text over and begin anew, so that what is typed next is the next message."""
+        text = self.text
+        what = "choose" if self.choosing else "send"
+        self.replace_all("")
+        self.post_message(self.Asked(self, what, text))
 
     def action_newline(self) -> None:
         start, end = self.selection
@@ -257,7 +273,7 @@ class Composer(Vertical):
         super().__init__(id=id)
         self.queue = Queue()
         self.attachments: list[Attachment] = []
-        self.queue_key = "alt+⌫"
+        self.queue_key = "alt+q"
         self._blink = blink
         self._pasted = 0
         self._draft_timer: Timer | None = None
@@ -332,20 +348,15 @@ class Composer(Vertical):
         self.attachments.append(Attachment(self._pasted, text))
         self._show_chips()
 
-    def _send(self) -> None:
-        typed = self.editor.text
-        text = with_attachments(typed.strip(), self.attachments)
+    def _send(self, typed: str) -> None:
+        typed = typed.strip()
+        text = with_attachments(typed, self.attachments)
         if not text.strip():
             return
-        self.post_message(self.Sent(text, typed.strip()))
-
-    def sent(self, typed: str) -> None:
-        """The screen took the message: clear the editor, remember the prompt."""
         self.editor.prompts.add(typed)
-        self.editor.replace_all("")
-        self.editor.history.clear()
         self.attachments.clear()
         self._show_chips()
+        self.post_message(self.Sent(text, typed))
 
     # -- editor events -------------------------------------------------------------------------------------------
 
@@ -354,13 +365,15 @@ class Composer(Vertical):
         event.stop()
         match event.what:
             case "send":
-                self._complete(run=True) if self.editor.choosing else self._send()
+                self._send(event.text)
+            case "choose":
+                self._complete(event.text, run=True)
             case "choice_up":
                 self.completions.action_cursor_up()
             case "choice_down":
                 self.completions.action_cursor_down()
             case "complete":
-                self._complete(run=False)
+                self._complete(self.editor.text, run=False)
             case "unqueue":
                 text = self.queue.take_back()
                 if text is not None:
@@ -377,19 +390,20 @@ class Composer(Vertical):
     def completions(self) -> Completions:
         return self.query_one(Completions)
 
-    def _complete(self, *, run: bool) -> None:
-        """Take the highlighted command: without an argument it can run at once."""
+    def _complete(self, typed: str, *, run: bool) -> None:
+        """Take the highlighted command for what was typed. One without an argument can run at once."""
         row = self.completions.current
-        if not isinstance(row, CommandRow):
+        found = complete(typed)
+        self.close_completions()
+        if not found:  # the list was of an earlier beginning
+            self._send(typed)
             return
-        command = row.command
+        command = row.command if isinstance(row, CommandRow) and row.command in found else found[0]
         if run and not command.argument.isupper():
-            self.editor.replace_all(f"/{command.name}")
-            self.close_completions()
-            self._send()
+            self.editor.replace_all("")
+            self._send(f"/{command.name}")
         else:
             self.editor.replace_all(f"/{command.name} ")
-            self.close_completions()
 
     def close_completions(self) -> bool:
         """Hide the list of commands; whether it was shown."""
@@ -401,7 +415,7 @@ class Composer(Vertical):
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._complete(run=True)
+        self._complete(self.editor.text, run=True)
 
     @on(TextArea.Changed)
     def _changed(self, event: TextArea.Changed) -> None:
