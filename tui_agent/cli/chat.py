@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from tui_agent.cli.options import USAGE
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Loaded
+from tui_agent.settings_write import keep_setting
 
 
 def run_chat(project: Project, paths: UserPaths, loaded: Loaded, resume: str, seed: Path | None = None) -> int:
@@ -30,6 +32,10 @@ def run_chat(project: Project, paths: UserPaths, loaded: Loaded, resume: str, se
             await _seed(project, paths, loaded, seed)
         return await Session.open(project, loaded, resume=resume, user_paths=paths, interactive=True)
 
+    def keep_theme(name: str) -> None:
+        with contextlib.suppress(OSError):  # a theme is not worth an error; it holds until the app is closed
+            keep_setting(paths.config_path, "theme", name)
+
     settings = loaded.settings
     app = TuiAgentApp(
         open_session,
@@ -38,6 +44,7 @@ def run_chat(project: Project, paths: UserPaths, loaded: Loaded, resume: str, se
         project_name=project.name,
         theme_folders=(paths.themes_dir,),
         cursor_blink=settings.ui.cursor_blink,
+        on_theme=keep_theme,
     )
     app.run()
     return app.return_code or 0
