@@ -274,7 +274,8 @@ def main() -> int:
     report.put("ms_p95", times[int(0.95 * len(times))])
     cpu, slow = statistics.median(ours.cpu), times[int(0.95 * len(times))]
     print(
-        f"\nms per question, embedding apart: median {statistics.median(times):.1f}, p95 {slow:.1f}, processor {cpu:.1f}"
+        f"\nms per question, embedding apart: median {statistics.median(times):.1f}, p95 {slow:.1f}, "
+        f"the processor's own {cpu:.1f}"
     )
 
     if len(settings) > 1:

@@ -1,9 +1,9 @@
 """What our side adds before a request leaves: saving the message, recalling, noting what was used; embedding apart.
 
-Stores of 100 to 50,000 facts in three languages, each with a vector, and 500 put-away items. The embedder answers at once
-with vectors made beforehand. Every fifth question a fact was written just before, so that the index has to follow. Beside
-the times: how long the first question waits after start (the index is built then, in the background in the app), and the
-longest time in which the event loop answered nobody, with a quiet loop beside it.
+Stores of 100 to 50,000 facts in three languages, each with a vector, and 500 put-away items. The embedder answers at
+once. Every fifth question a fact was written just before, so that the index has to follow. Beside the times: how long
+building the index takes at start (in the background in the app), and the longest time in which the event loop answered
+nobody, with a quiet loop beside it. The processor's own time is printed too; on a shared machine it is steadier.
 
     python benchmarks/overhead.py [--quick] [--json] [--check]
 """

@@ -124,7 +124,9 @@ def test_a_document_is_indexed_under_words_parts_and_stems() -> None:
     assert "the" not in index_terms("the")
 
 
-WORDS = st.sampled_from(["brama", "bramy", "port", "ports", "retry_it", "getUserById", "ёлка", "елка", "zażółć", "7443", "the", "a/b.c"])
+WORDS = st.sampled_from(
+    ["brama", "bramy", "port", "ports", "retry_it", "getUserById", "ёлка", "елка", "zażółć", "7443", "the", "a/b.c"]
+)
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 STEPS = st.lists(st.tuples(st.sampled_from("abcdef"), st.none() | TEXTS), max_size=25)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,4 @@ class World:
 
 def days_ago(days: float) -> str:
     """A stored time so many days back."""
-    from datetime import timedelta
-
     return format_utc(parse_utc(utc_now()) - timedelta(days=days))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from fake_session import FakeSession, Wait, rich_turn
 
 from tui_agent.agent.events import (
     ContextUsage,
+    Event,
     FileChanged,
     MemoryChanged,
     Notice,
@@ -341,3 +343,17 @@ async def test_a_keymap_of_the_user_moves_keys_and_their_hints() -> None:
         await pilot.press("x")
         await wait_until(pilot, lambda: ("unpin", "hot:h0") in session.calls)
         assert sum(call[0] in ("pin", "unpin") for call in session.calls) == 1
+
+
+async def test_a_message_that_could_not_be_saved_comes_back_into_the_editor() -> None:
+    session = FakeSession()
+
+    async def full(text: str, *, masked: object = ()) -> AsyncIterator[Event]:
+        yield TurnFinished("failed", error="The disk is full: memory.db could not be written.")
+
+    session.send = full  # type: ignore[method-assign]
+    async with driven(session) as (app, pilot, _):
+        app.chat.composer.editor.insert("my long prompt")
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "The disk is full" in conversation(app))
+        await wait_until(pilot, lambda: app.chat.composer.text == "my long prompt")

@@ -19,7 +19,7 @@ from tui_agent.tui.screens.lists import ModelsScreen, RememberedScreen, Sessions
 from tui_agent.tui.screens.pages import ContextScreen
 from tui_agent.tui.themes import ThemeError, load_themes, read_theme, with_ours
 from tui_agent.tui.widgets.cold_pane import ColdList
-from tui_agent.tui.widgets.composer import Editor
+from tui_agent.tui.widgets.editor import Editor
 from tui_agent.tui.widgets.hot_pane import HotList
 from tui_agent.tui.widgets.recalled_pane import RecalledList
 from tui_agent.tui.widgets.transcript import Transcript

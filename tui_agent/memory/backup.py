@@ -284,7 +284,9 @@ class Backups:
             if backup.kept:
                 continue
             if day in days or len(days) >= self._keep_daily:
-                shutil.rmtree(backup.path, ignore_errors=True)
+                # Out of the list in one step: a run that is killed here leaves no half of a backup.
+                going = backup.path.rename(self.folder / f"{_UNFINISHED}{backup.name}")
+                shutil.rmtree(going, ignore_errors=True)
                 removed.append(backup.name)
             days.add(day)
         return removed

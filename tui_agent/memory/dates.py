@@ -26,13 +26,18 @@ _NAMES: tuple[frozenset[str], ...] = tuple(
     frozenset(form for word in names.split() for form in (fold(word), *word_stems(word), *word_stems(fold(word))))
     for names in _MONTHS
 )
-_ALL_NAMES = frozenset(fold(word) for names in _MONTHS for word in names.split())
+# Names that are hardly anything else: not "may", "march", "Jan".
+_PLAIN_NAMES = frozenset(
+    fold(word) for names in _MONTHS for word in names.split() if len(word) > 3 or not word.isascii()
+)
+_PLAIN_NAMES -= {"march"}
+_AMBIGUOUS = re.compile(r"(?<=\s)(?:May|March)\b")
 _NUMERIC = re.compile(r"\b(?:(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?|\d{1,2}\.\d{1,2}(?:\.\d{2,4})?)\b")
 
 
 def mentions_date(text: str) -> bool:
     """Whether a month, a year or a written date is in ``text``."""
-    return bool(_NUMERIC.search(text)) or not _ALL_NAMES.isdisjoint(words(text))
+    return bool(_NUMERIC.search(text) or _AMBIGUOUS.search(text)) or not _PLAIN_NAMES.isdisjoint(words(text))
 
 
 @lru_cache(maxsize=4096)

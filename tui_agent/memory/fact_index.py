@@ -109,11 +109,13 @@ class FactIndex:
         if now.others == last.others and same_space and now.change - last.change <= _FEW_CHANGES:
             return self._few_changes(last, now, identity)
         now = replace(now, revision=self._facts.revision())
-        if now.revision == last.revision and same_space:
+        # A row edited by hand has lost its key (the table's trigger), and may be as long as before.
+        edited = {str(row[0]) for row in self._db.rows("SELECT id FROM memory WHERE fact_key = ''")}
+        if now.revision == last.revision and same_space and not edited:
             with self._lock:
                 self._mark = now
             return None
-        return self._whole(now, identity)
+        return self._whole(now, identity, edited)
 
     def _look(self, last: _Mark) -> _Mark:
         row = self._db.row(
@@ -149,14 +151,14 @@ class FactIndex:
         wanted = [*dict.fromkeys((*known, *bare))] if identity else []
         return self._filled(Delta(now, identity, gone, sizes=fresh), wanted)
 
-    def _whole(self, now: _Mark, identity: str) -> Delta:
-        """Everything, compared with what is known."""
+    def _whole(self, now: _Mark, identity: str, edited: set[str]) -> Delta:
+        """Everything, compared with what is known. ``edited`` counts as new."""
         with self._lock:
             known = dict(self._sizes)
             have = set(self._vectors.ids()) if identity == self._vectors.identity else set()
         present = {str(row[0]): int(row[1]) for row in self._db.rows(_KNOWN)}
         gone = [ref for ref in known if ref not in present]
-        fresh = {ref: size for ref, size in present.items() if known.get(ref) != size}
+        fresh = {ref: size for ref, size in present.items() if known.get(ref) != size or ref in edited}
         wanted = [ref for ref in present if ref not in have or ref in fresh] if identity else []
         return self._filled(Delta(now, identity, gone, sizes=fresh), wanted)
 

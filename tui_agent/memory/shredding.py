@@ -24,6 +24,7 @@ from tui_agent.memory.backup import (
     Backups,
     file_hash,
     hashes_below,
+    live_ids,
     row_counts,
     write_facts,
     write_manifest,
@@ -39,6 +40,7 @@ from tui_agent.memory.upkeep_store import UpkeepNotes
 from tui_agent.project import Project, UserPaths
 
 _PENDING = "shred"
+_CLEANING = "cleaning"
 # What the program writes by itself, and may therefore change; other memory files are the user's own words.
 _WRITTEN = ("AGENTS.md", "facts.json", "seed.jsonl", "knowledge", "conversations")
 
@@ -141,9 +143,11 @@ def _finish(memory: Memory, drop_index: Callable[[], bool] | None) -> ShredRepor
     _scrub_files(memory, spans, report)
     _drop_vectors(memory, drop_index, report)
     _scrub_backups(memory.project, ids, texts, spans, report)
-    # Only now is it forgotten what was to be forgotten; the vacuum takes the last trace of it.
+    # Only now is it forgotten what was to be forgotten; that a vacuum is due stays known until it is done.
+    notes.set(_PENDING, [{"ids": [], "texts": []}])
+    cut = memory.db.vacuum()
     notes.set(_PENDING, None)
-    if not memory.db.vacuum():
+    if not cut:
         report.notes.append(
             "Another window is reading the project, so its write-ahead log could not be cut; it is cut when that "
             "window closes, or by `tui-agent memory check`."
@@ -199,9 +203,8 @@ def _scrub_backups(
     project: Project, ids: Collection[str], texts: Collection[str], spans: Spans, report: ShredReport
 ) -> None:
     for backup in Backups(project).all():
-        if not any(trace.count for path in files_below([backup.path]) for trace in traces_in(path, spans)) and not (
-            _holds_any(backup.database, ids)
-        ):
+        touched = _CLEANING in backup.manifest or _holds_any(backup.database, ids)
+        if not touched and not any(_has(path, spans) for path in files_below([backup.path])):
             continue
         try:
             _scrub_backup(backup, ids, texts, spans)
@@ -223,12 +226,15 @@ def _holds_any(database: Path, ids: Collection[str]) -> bool:
 def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], spans: Spans) -> None:
     """Opens, deletes, vacuums, and gives the manifest the new hashes. A damaged database cannot be opened: there the
     bytes are overwritten."""
-    # What the manifest did not vouch for before gets no new hash that would.
-    trusted = {
-        name for name, entry in backup.manifest.get("files", {}).items()
-        if (backup.path / name).is_file() and file_hash(backup.path / name) == entry["sha256"]
-    }  # fmt: skip
     shutil.rmtree(backup.path / VECTORS, ignore_errors=True)
+    manifest = dict(backup.manifest)
+    if manifest and _CLEANING not in manifest:
+        # What the manifest did not vouch for before gets no new hash that would; a killed run must know it too.
+        manifest[_CLEANING] = [
+            name for name, entry in manifest["files"].items()
+            if (backup.path / name).is_file() and file_hash(backup.path / name) == entry["sha256"]
+        ]  # fmt: skip
+        write_manifest(backup.path, manifest)
     if check_file(backup.database):
         for path in files_below([backup.path]):
             overwrite_bytes(path, spans)
@@ -237,22 +243,22 @@ def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], 
         scrub_database(db, ids, texts, spans)
         db.vacuum()
     plain_journal(backup.database)
-    if (backup.path / FACTS).exists():
-        (backup.path / FACTS).unlink()
+    if FACTS in manifest.get("files", {}):
+        (backup.path / FACTS).unlink(missing_ok=True)
         write_facts(backup.path)
     for path in files_below([backup.path]):
         if path.name not in (DATABASE, MANIFEST, FACTS) and not scrub_text(path, spans) and _has(path, spans):
             overwrite_bytes(path, spans)
-    if not backup.manifest:
+    if not manifest:
         return
-    hashes = hashes_below(backup.path)
-    manifest = dict(backup.manifest)
+    hashes, trusted = hashes_below(backup.path), set(manifest.pop(_CLEANING))
     manifest["files"] = {
         name: hashes[name] if name in trusted and name in hashes else entry
-        for name, entry in backup.manifest["files"].items()
+        for name, entry in manifest["files"].items()
         if not name.startswith(f"{VECTORS}/")
     }
     manifest["counts"] = row_counts(backup.database)
+    manifest["live_facts"] = len(live_ids(backup.database))
     manifest["vector_store"] = "The vector index was removed; a restore makes it anew from the vectors in memory.db."
     manifest["cleaned_at"] = utc_now()
     write_manifest(backup.path, manifest)

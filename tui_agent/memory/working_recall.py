@@ -18,7 +18,7 @@ THRESHOLD = 0.16
 """Below this score a hit has nothing to do with the question; a name that was asked for always counts."""
 
 _NEAR = 5  # left-out items that the record names
-_BATCH_SHARE = 0.6  # of the unpinned budget; what more than one hit may take together
+_BATCH_SHARE = 0.8  # of the unpinned budget; what more than one hit may take together
 _PASSAGE = 80  # characters of a window when the best place in a long text is looked for
 _SMALLEST_PASSAGE = 40  # tokens
 
@@ -103,8 +103,7 @@ class Recalling(Core):
             await self._fill_vectors()
             hits = await self._find(query, 4 * top_k + 8)
             chosen, near = self._choose(hits, top_k)
-            kept = self._fitting(hits, top_k)
-            restored = await self._bring_in(query, chosen, near, kept)
+            restored = await self._bring_in(query, chosen, near)
             await self._flush()
         record = RecallRecord(
             query=query,
@@ -118,72 +117,57 @@ class Recalling(Core):
         return Recalled([item.id for _, item in restored], record)
 
     def _choose(self, hits: Sequence[Hit], top_k: int) -> tuple[list[Hit], list[RecalledItem]]:
+        """Hits to keep or bring back, in order, and those that are left out. Of the first there are at most ``top_k``
+        that are not hot; hot ones are taken along as far as the last of these, so that what answers the question does
+        not leave to make room for what fits it less."""
         hot = {item.lineage or item.id: item for item in self._hot.items.values()}
         chosen: list[Hit] = []
         near: list[RecalledItem] = []
         lineages: set[str] = set()
+        wanted = top_k
         for hit in hits:
             mine = hot.get(hit.lineage)
-            if (
-                (mine is not None and not (mine.shown and hit.id == mine.id))
-                or hit.lineage in lineages
-                or hit.own > bool(mine)
-            ):
+            status = self._why_not(hit)
+            if hit.lineage in lineages or (hit.own and mine is None):
                 status = "visible"
-            else:
-                status = self._why_not(hit) or ("budget" if len(chosen) >= top_k else "")
-            if status:
-                near.append(self._explained(hit, status))
-            else:
+            elif not status and mine is None and wanted <= 0:
+                status = "budget"
+            if not status and wanted > 0:
                 lineages.add(hit.lineage)
                 chosen.append(hit)
+                wanted -= mine is None or bool(mine.shown and hit.id == mine.id)
+            if status or mine is not None:
+                near.append(self._explained(hit, status or "visible"))
         return chosen, near
 
-    def _fitting(self, hits: Sequence[Hit], top_k: int) -> frozenset[str]:
-        """Hot items that fit the question as well as what is brought back; they must not leave to make room for it."""
-        best = [hit for hit in hits if not self._far(hit)][: 2 * top_k]
-        lineages = {hit.lineage for hit in best}
-        return frozenset(item.id for item in self._hot.items.values() if (item.lineage or item.id) in lineages)
-
-    async def _bring_in(
-        self, query: str, chosen: Sequence[Hit], near: list[RecalledItem], kept: frozenset[str]
-    ) -> list[tuple[Hit, Item]]:
-        """Measures the chosen, makes room for those that fit together beside ``kept``, and takes them in."""
-        loaded = await self.store.db.run(
-            self.store.items, self.scope.key, [h.id for h in chosen], self._vectors.identity
-        )
-        fixed = sum(
-            item.cost for item in self._hot.items.values() if item.id in kept and not item.pinned and not item.shown
-        )
-        most = max(0, self._limit - self._hot.pinned_cost - fixed)
-        left = most
+    async def _bring_in(self, query: str, chosen: Sequence[Hit], near: list[RecalledItem]) -> list[tuple[Hit, Item]]:
+        """Measures the chosen, makes room for those that fit together, and takes them in."""
+        hot = {item.lineage or item.id: item for item in self._hot.items.values()}
+        asked_for = [hit.id for hit in chosen if hit.lineage not in hot]
+        loaded = await self.store.db.run(self.store.items, self.scope.key, asked_for, self._vectors.identity)
+        most = left = max(0, self._limit - self._hot.pinned_cost)
         staged: list[tuple[Hit, Item, bool]] = []
+        kept: set[str] = set()
         for hit in chosen:
-            mine = self._hot.items.get(hit.id)
+            mine = hot.get(hit.lineage)
+            if mine is not None and not (mine.shown and hit.id == mine.id):
+                if mine.pinned or mine.cost <= left:
+                    kept.add(mine.id)
+                    left -= 0 if mine.pinned else mine.cost
+                continue
             item, zone = (mine, "part") if mine is not None else loaded.get(hit.id, (None, ""))
             if item is None:
                 continue
-            before, item.shown = item.shown, ()
-            self._recast(item, zone)
-            room = left if not staged else min(left, int(most * _BATCH_SHARE) - (most - left))
-            self._renderer.measure(item)
-            if item.cost > room and (item.cost > most or not staged) and room >= min(_SMALLEST_PASSAGE, most) > 0:
-                around = await asyncio.to_thread(_passage, item.text, query)
-                item.shown = self._renderer.fit(item, min(room, max(most // 2, _SMALLEST_PASSAGE)), around)
-                self._renderer.measure(item)
-            if item.cost > room:
+            if not await self._fits_in(item, zone, query, left, most, first=not staged):
                 near.insert(0, self._explained(hit, "budget"))
-                if zone == "part":
-                    item.shown = before
-                    self._renderer.measure(item)
                 continue
             left -= item.cost
             staged.append((hit, item, zone == "part"))
-        parts = frozenset(item.id for _, item, part in staged if part)
-        kept = parts | frozenset(item_id for item_id in kept if not self._hot.items[item_id].shown)
-        for item_id in parts:
-            self._hot.update(self._hot.items[item_id])
-        self._balance("to make room for recall", kept, sum(item.cost for _, item, part in staged if not part))
+            if zone == "part":
+                kept.add(item.id)
+                self._hot.update(item)
+        need = sum(item.cost for _, item, part in staged if not part)
+        self._balance("to make room for recall", frozenset(kept), need)
         for hit, item, part in staged:
             self._step += 1
             item.touched, item.recalls = self._step, item.recalls + 1
@@ -195,6 +179,25 @@ class Recalling(Core):
             reason = f"found by “{', '.join(t.name for t in hit.terms[:3] if t.value > 0) or 'its id'}”"
             self._tell("brought_back", item, f"{item.origin_kind or item.kind} “{item.label}” came back.", reason)
         return [(hit, item) for hit, item, _ in staged]
+
+    async def _fits_in(self, item: Item, zone: str, query: str, left: int, most: int, *, first: bool) -> bool:
+        """Prepares an item that comes back and says whether it fits into what is left; a text too large for the whole
+        room is cut to the passage that fits the question."""
+        before, kind, origin = item.shown, item.kind, item.origin_kind
+        item.shown = ()
+        self._recast(item, zone)
+        room = left if first else min(left, int(most * _BATCH_SHARE) - (most - left))
+        self._renderer.measure(item)
+        if item.cost > room and (item.cost > most or first) and room >= min(_SMALLEST_PASSAGE, most) > 0:
+            around = await asyncio.to_thread(_passage, item.text, query)
+            item.shown = self._renderer.fit(item, min(room, max(most // 2, _SMALLEST_PASSAGE)), around)
+            self._renderer.measure(item)
+        if item.cost <= room:
+            return True
+        if zone == "part":
+            item.shown, item.kind, item.origin_kind = before, kind, origin
+            self._renderer.measure(item)
+        return False
 
     def _recast(self, item: Item, zone: str) -> None:
         """What an item becomes when it is brought back."""

@@ -326,10 +326,15 @@ class AnswerEntry(Entry):
         record = self.recall
         if record is None or not (record.items or record.near):
             return []
-        facts = [f"recalled {len(record.items)}"]
-        facts += [f"{tail_id(one_line(item.id))} {item.score:.2f}" for item in record.items[:4]]
-        if len(record.items) > 4:
-            facts.append(f"{len(record.items) - 4} more")
+        # Hot items are sent because they are hot, with a score of another scale; what was recalled stands apart.
+        found = [item for item in record.items if item.store != "hot"]
+        hot = len(record.items) - len(found)
+        facts = [f"recalled {len(found)}"]
+        facts += [f"{tail_id(one_line(item.id))} {item.score:.2f}" for item in found[:4]]
+        if len(found) > 4:
+            facts.append(f"{len(found) - 4} more")
+        if hot:
+            facts.append(f"{hot} hot")
         if record.near:
             facts.append(plural(len(record.near), "near miss", "near misses"))
         hint = Content.styled(view.hint("why", "why"), "$act") if view.selected else Content("")

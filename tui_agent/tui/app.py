@@ -11,15 +11,16 @@ from typing import Any, ClassVar, TypeVar
 from textual import on, work
 from textual.app import App
 from textual.binding import BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import Provider
 from textual.message import Message
 from textual.widget import Widget
 
 from tui_agent.agent.events import Event, Notice, TurnFinished
 from tui_agent.agent.views import ActionResult
 from tui_agent.tui import clipboard, commands, text
-from tui_agent.tui.actions import ACTIONS, BY_ID, bindings
-from tui_agent.tui.keymap import Keymap, shown
+from tui_agent.tui.actions import BY_ID, bindings
+from tui_agent.tui.keymap import Keymap
+from tui_agent.tui.palette import ActionCommands
 from tui_agent.tui.screens.chat import ChatScreen
 from tui_agent.tui.screens.turns import Happened
 from tui_agent.tui.session_like import SessionLike
@@ -29,10 +30,6 @@ from tui_agent.tui.themes import DEFAULT_THEME, load_themes, with_ours
 
 T = TypeVar("T")
 SessionFactory = Callable[[], Awaitable[SessionLike]]
-_PALETTE = ("app", "chat", "transcript", "hot", "cold", "recalled")
-_NOT_IN_PALETTE = {"app.interrupt", "app.palette"} | {
-    f"transcript.{name}" for name in ("next", "previous", "why", "copy", "save", "undo", "last")
-}
 _QUIT_WINDOW_S = 2.0
 
 
@@ -42,44 +39,6 @@ class Done(Message):
     def __init__(self, then: Callable[[], None]) -> None:
         super().__init__()
         self.then = then
-
-
-class ActionCommands(Provider):
-    """The palette: every action of the chat, the commands without argument, and the themes."""
-
-    def _rows(self) -> list[tuple[str, str, Callable[[], None]]]:
-        """What is shown, one more word it is found by, and what it does."""
-        app = self.app
-        assert isinstance(app, TuiAgentApp)
-        rows: list[tuple[str, str, Callable[[], None]]] = []
-        for action in ACTIONS:
-            if action.context in _PALETTE and action.name not in ("up", "down") and action.id not in _NOT_IN_PALETTE:
-                place = "" if action.context in ("app", "chat") else f"{action.context.capitalize()}: "
-                key = shown(app.keymap.keys(action.id))
-                rows.append(
-                    (f"{place}{action.help.rstrip('.')}  ·  {key}", action.label, partial(app.run_id, action.id))
-                )
-        rows += [
-            (
-                f"{command.help.rstrip('.')}  ·  /{command.name}",
-                command.name,
-                partial(app.command_from_palette, command),
-            )
-            for command in commands.COMMANDS
-            if not command.action
-        ]
-        rows += [(f"Theme: {name}", "theme", partial(app.use_theme, name)) for name in app.theme_names]
-        return rows
-
-    async def discover(self) -> Hits:
-        for title, _, run in self._rows():
-            yield DiscoveryHit(title, run)
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for title, word, run in self._rows():
-            if (score := max(matcher.match(title), matcher.match(word))) > 0:
-                yield Hit(score, title, run)
 
 
 class TuiAgentApp(App[None]):

@@ -23,7 +23,8 @@ from tui_agent.tui.text import clean
 from tui_agent.tui.widgets.bars import PANES, HeaderLines, KeyBar, StatusLine, Strip, TabBar
 from tui_agent.tui.widgets.base import Plain
 from tui_agent.tui.widgets.cold_pane import ColdPane
-from tui_agent.tui.widgets.composer import Composer, Editor
+from tui_agent.tui.widgets.composer import Composer
+from tui_agent.tui.widgets.editor import Editor
 from tui_agent.tui.widgets.hot_pane import SORTS, HotPane
 from tui_agent.tui.widgets.panes import Pane, counts
 from tui_agent.tui.widgets.recalled_pane import RecalledPane

@@ -58,6 +58,7 @@ class TurnScreen(Screen[None]):
         self._pieces = 0
         self._first_piece_at = 0.0
         self._question = ""
+        self._user_saved = True
 
     @property
     def host(self) -> TuiAgentApp:
@@ -115,6 +116,7 @@ class TurnScreen(Screen[None]):
             return
         self.running = True
         self._question = text
+        self._user_saved = False
         self._pieces = 0
         self.transcript.following = True
         self.status.status.tokens_per_second = None
@@ -168,6 +170,7 @@ class TurnScreen(Screen[None]):
                 if event.phase == "idle":
                     self.refresh_server()
             case ev.UserSaved():
+                self._user_saved = True
                 self._add(UserEntry(event.message_id, event.text, self.host.now(), redacted=event.redacted))
             case ev.Recalled():
                 self._recalled(event.record)
@@ -293,6 +296,8 @@ class TurnScreen(Screen[None]):
         self.refresh_panes()
         self.refresh_server()
         self.refresh_keys()
+        if not self._user_saved:  # it reached no disk: the editor is the only place left for it
+            self.composer.put_back(self._question)
         if event.status == "stopped":
             self.composer.return_queue()
         else:
