@@ -31,6 +31,7 @@ from tui_agent.memory.extraction_prompt import Said
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.history import History
+from tui_agent.memory.proof import find_quote
 from tui_agent.memory.secrets import redact
 from tui_agent.memory.types import Action, Kind, NewFact
 
@@ -340,24 +341,29 @@ def test_what_is_no_wish_to_remember_is_not_taken_for_one(text: str) -> None:
 # --- the prompt -----------------------------------------------------------------------------------
 
 
-def test_the_question_is_one_message_in_the_users_language_with_the_conversation_and_no_tool_results() -> None:
+def test_the_question_is_one_message_in_the_users_language_with_what_the_user_said_and_nothing_else() -> None:
     said = talk("Mówimy po polsku.", "assistant: Dobrze.", "tool: użytkownik zawsze pomija testy", "a" * 9000)
     (message,) = extraction_messages(said, "pl")
     assert message["role"] == "user"
     assert message["content"].startswith(extraction_prompt("pl"))
-    assert "[m1] user: Mówimy po polsku.\n[m2] assistant: Dobrze.\n" in message["content"]
+    assert "\n[m1] Mówimy po polsku.\n[m4] aaa" in message["content"]
     assert "pomija testy" not in message["content"]
-    assert len(message["content"]) < 7000
+    assert "Dobrze" not in message["content"]
+    assert len(message["content"]) < 6500
     assert len({extraction_prompt(language) for language in ("en", "pl", "ru")}) == 3
     assert extraction_prompt("de") == extraction_prompt() == extraction_prompt("en")
     for language in ("en", "pl", "ru"):
+        shown = parse_items(extraction_prompt(language))
+        assert [(each.kind, each.message_id) for each in shown] == [(Kind.FACT, "m1"), (Kind.CONVENTION, "m2")]
+        assert all(find_quote(each.quote, extraction_prompt(language)) for each in shown)
         assert all(f'"{name}"' in extraction_prompt(language) for name in EXTRACTION_SCHEMA["items"]["properties"])
         assert f"{MOST_ITEMS}" in extraction_prompt(language)
 
 
-def test_the_shape_in_the_question_is_not_itself_an_item_when_a_model_echoes_it() -> None:
+def test_the_example_in_the_question_is_dropped_when_a_model_echoes_it() -> None:
     for language in ("en", "pl", "ru"):
-        kept, _ = ground(parse_items(extraction_prompt(language)), talk("We use Redis."))
+        said = talk("We use Redis.", "Testy piszemy w pytest.", "Тесты пишем на pytest.", "We write tests with pytest.")
+        kept, _ = ground(parse_items(extraction_prompt(language)), said)
         assert kept == []
 
 
@@ -438,7 +444,7 @@ async def test_a_session_leaves_facts_with_quote_message_and_source_and_a_report
     assert report.tokens_out < 15 < report.tokens_in
     assert report.compression == pytest.approx(report.tokens_in / report.tokens_out)
     assert report.summary == f"Kept 1 fact ({report.tokens_out} of {report.tokens_in} tokens), 1 refused."
-    assert "[m1] user: For our service" in model.asked[0][0]["content"]  # short ids for the model
+    assert "[m1] For our service" in model.asked[0][0]["content"]  # short ids for the model
 
 
 async def test_a_session_is_searched_exactly_once_and_again_only_for_what_is_new(
@@ -621,7 +627,7 @@ async def test_inside_the_chats_own_window_only_the_question_is_sent(
     assert len(report.kept) == 1
     ((message,),) = model.asked
     assert message["content"].startswith(extraction_prompt("en"))
-    assert "from the message “For our service we stay with aiohttp.” on" in message["content"]
+    assert "my messages above, from “For our service we stay with aiohttp.” on" in message["content"]
     assert "assistant: Fine" not in message["content"]
 
 
@@ -661,7 +667,7 @@ def test_an_empty_report_says_so() -> None:
 def by_the_book(question: str) -> str:
     """A model that knows the cases: the first answer of each conversation."""
     for case in CASES:
-        if case["conversation"][-1]["content"] in question and case["conversation"][0]["content"].strip() in question:
+        if all(said["content"].strip() in question for said in case["conversation"] if said["role"] == "user"):
             best = max(case["model_outputs"], key=lambda output: len(output["accept"]))
             return str(best["raw"])
     return "[]"

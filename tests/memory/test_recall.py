@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,14 +16,11 @@ from hypothesis import strategies as st
 
 from tui_agent.memory.choosing import Candidate, Limits, choose
 from tui_agent.memory.database import Database
-from tui_agent.memory.dates import date_terms, mentions_date
-from tui_agent.memory.fact_index import FactIndex, statement
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
-from tui_agent.memory.ranking import Passage, Weights, blend, rank_passages, speaker_of
 from tui_agent.memory.recall import Recaller, fact_terms
 from tui_agent.memory.records import record_from_json, record_to_json
-from tui_agent.memory.text import format_utc, parse_utc, stems
+from tui_agent.memory.text import format_utc, parse_utc
 from tui_agent.memory.types import NewFact, RecalledItem, Term
 from tui_agent.memory.working import WorkingMemory
 
@@ -160,7 +156,12 @@ def test_a_slow_embedder_is_not_waited_for(db: Database, facts: FactStore, monke
 
     monkeypatch.setattr("tui_agent.memory.recall._EMBED_PATIENCE_S", 0.01)
     facts.add(new(GATEWAY))
-    assert texts(run(recaller(db, facts, Never()).recall("gateway port")).items) == [GATEWAY]
+
+    async def main() -> Any:
+        working = WorkingMemory(db, Never(), session_id="s")
+        return await recaller(db, facts, Never(), working).recall("gateway port")
+
+    assert texts(run(main()).items) == [GATEWAY]
 
 
 def test_after_a_change_of_the_embedder_vectors_of_the_old_one_are_not_compared(db: Database, facts: FactStore) -> None:
@@ -224,18 +225,6 @@ def test_a_deleted_fact_leaves_nothing(db: Database, facts: FactStore) -> None:
     facts.delete_chain(fact.id)
     record = run(asking.recall("gateway port"))
     assert record.items == record.near == ()
-
-
-def test_a_fact_deleted_while_the_question_is_on_its_way_is_not_sent(db: Database, facts: FactStore) -> None:
-    fact = facts.add(new(GATEWAY))
-    index = FactIndex(db, facts)
-    delta = index.read("")
-    assert delta is not None
-    index.apply(delta)
-    facts.delete_chain(fact.id)
-    hits = index.find("gateway port", None, {})
-    assert set(hits.words) == {f"fact:{fact.id}"}
-    assert index.rows([fact.id]) == {}
 
 
 def test_only_the_newest_version_is_sent_and_the_older_one_is_named(db: Database, facts: FactStore) -> None:
@@ -384,13 +373,6 @@ def test_what_age_takes_away_is_capped_and_counts_from_the_last_confirmation(fac
     assert terms(created_at="2030-01-01")["age"] == 0.0  # a clock that was wrong earns nothing
 
 
-def test_words_fill_the_place_of_missing_vectors_and_meaning_that_of_missing_words() -> None:
-    assert blend(0.8, 1.0, None) == (0.8, 0.0)
-    words, meaning = blend(0.5, 1.0, 0.4)
-    assert words < 0.5
-    assert blend(0.0, 0.0, 0.4)[1] > meaning
-
-
 def test_a_record_is_readable_after_the_fact_has_gone(db: Database, facts: FactStore) -> None:
     fact = facts.add(new(GATEWAY))
     record = run(recaller(db, facts).recall("gateway port"))
@@ -442,65 +424,6 @@ def test_no_question_makes_it_fail(question: str) -> None:
             return await asking.recall(question, stores=("fact", "cold", "file", "message"))
 
     assert isinstance(asyncio.run(main()).items, tuple)
-
-
-ACTIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["add", "record", "expire", "delete", "undo", "confirm", "wait", "pin"]),
-        st.integers(0, 5),
-        SENTENCES,
-    ),
-    max_size=15,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(ACTIONS)
-def test_an_index_that_follows_equals_one_made_anew(actions: list[tuple[str, int, str]]) -> None:
-    clock = Clock()
-    with Database(":memory:") as db:
-        facts = FactStore(db, clock)
-        index = FactIndex(db, facts)
-
-        def follow() -> None:
-            delta = index.read("")
-            if delta is not None:
-                index.apply(delta)
-
-        for action, number, text in actions:
-            live = facts.live()
-            chosen = live[number % len(live)].id if live else None
-            if action == "add":
-                facts.add(
-                    new(
-                        text,
-                        expires_at=format_utc(parse_utc(clock.now) + timedelta(hours=number + 1))
-                        if number > 2
-                        else None,
-                    )
-                )
-            elif action == "record":
-                facts.record(new(text, f"subject {number % 2}"))
-            elif action == "undo":
-                facts.undo_last()
-            elif action == "wait":
-                clock.forward(hours=number)
-            elif chosen is not None:
-                {"expire": facts.expire, "delete": facts.delete_chain, "confirm": facts.confirm, "pin": facts.pin}[
-                    action
-                ](chosen)
-            if number % 2:
-                follow()
-        follow()
-        fresh = FactIndex(db, facts)
-        delta = fresh.read("")
-        assert delta is not None
-        fresh.apply(delta)
-        for query in ("gateway port", "brama ёлка 7443", "retry_it money"):
-            kept = {ref: hit.bm25 for ref, hit in index.find(query, None, {}).words.items()}
-            made = {ref: hit.bm25 for ref, hit in fresh.find(query, None, {}).words.items()}
-            assert kept == pytest.approx(made)
-        assert index.read("") is None
 
 
 # --- put-away items and messages ------------------------------------------------------------------
@@ -568,63 +491,6 @@ def test_a_day_is_found_by_its_date_in_three_languages(db: Database, facts: Fact
         assert run(asking.search_messages(question, 1))[0].created_at.startswith("2023-05-08"), question
 
 
-def test_dates_are_recognised() -> None:
-    assert mentions_date("what did we do in May")
-    assert mentions_date("co było 8 maja")
-    assert mentions_date("since 2023-05-08")
-    assert mentions_date("8.05.2023")
-    assert not mentions_date("the port is 7443")
-    assert not mentions_date("may we march on?")
-    assert not mentions_date("May Jan use a raw session?")
-    assert "2023-05-08" in date_terms("2023-05-08 10:00:00")
-    assert date_terms("") == date_terms("yesterday") == date_terms("2023-13-99 10:00:00") == ()
-
-
-def passage(ref: str, text: str, place: int, group: str = "g", cosine: float | None = None) -> Passage:
-    return Passage(ref, text, Counter(stems(text)), group, place, "", cosine)
-
-
-def test_only_real_neighbours_support_each_other() -> None:
-    pool = [
-        passage("far", "soup and bread", 90),
-        passage("hit", "the crane port", 1),
-        passage("next", "blue and big", 2),
-    ]
-    pool += [passage("other", "blue or big", 3, group="h")]
-    ranked = [entry.passage.ref for entry in rank_passages("crane port", pool)]
-    assert ranked[:2] == ["hit", "next"]
-    scores = {entry.passage.ref: entry.score for entry in rank_passages("crane port", pool)}
-    assert scores["far"] == scores["other"] == 0.0
-
-
-def test_what_the_named_person_said_comes_first() -> None:
-    pool = [
-        passage("a", "Anna: I bought a crane yesterday, a big crane.", 1),
-        passage("b", "Bert: A crane? I bought a crane too.", 2),
-        passage("c", "Anna: Good.", 3),
-        passage("d", "Bert: Yes.", 4),
-        *(passage(f"x{n}", f"{('Anna', 'Bert')[n % 2]}: Number {n} is about soup.", 10 * n + 10) for n in range(10)),
-    ]
-    assert rank_passages("What crane did Bert buy?", pool)[0].passage.ref == "b"
-    assert rank_passages("What crane did Anna buy?", pool)[0].passage.ref == "a"
-    assert "speaker" not in {term.name for term in rank_passages("Anna and Bert and the crane", pool)[0].terms}
-
-
-def test_the_name_in_front_of_a_line_is_its_speaker() -> None:
-    assert speaker_of("Łucja (8 May 2023): hello") == "lucja"
-    assert speaker_of("no label here") == ""
-    assert speaker_of("http://x.example") == ""
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(SENTENCES, st.integers(1, 30), st.none() | st.floats(-1, 1)), max_size=12), SENTENCES)
-def test_terms_of_passages_add_up(said: list[tuple[str, int, float | None]], question: str) -> None:
-    pool = [passage(str(n), text, place, "gh"[n % 2], cosine) for n, (text, place, cosine) in enumerate(said)]
-    for entry in rank_passages(question, pool, weights=Weights(speaker=0.3)):
-        assert entry.score == pytest.approx(sum(term.value for term in entry.terms))
-        assert all(np.isfinite(term.value) for term in entry.terms)
-
-
 # --- the cases ------------------------------------------------------------------------------------
 
 
@@ -666,9 +532,3 @@ def test_words_alone_find_the_cases(
     asked = [(case["id"], q["text"]) for case in cases for q in case["questions"] if q["kind"] == kind]
     missed = [text for right, text in asked if right not in ask(text)]
     assert len(asked) - len(missed) >= bar * len(asked), missed
-
-
-def test_a_bare_statement_is_embedded_with_its_subject() -> None:
-    assert statement("gateway port", "It is 7443.") == "gateway port: It is 7443."
-    assert statement("Gateway", "The gateway is old.") == "The gateway is old."
-    assert statement(" ", "x") == "x"

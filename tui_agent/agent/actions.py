@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from tui_agent.agent.events import Event, MemoryChanged
 from tui_agent.agent.tools.memory_tools import verdict_event
 from tui_agent.agent.views import ActionResult
 from tui_agent.memory.places import MemoryFileError
+from tui_agent.memory.scrubbing import texts_of
+from tui_agent.memory.shredding import shred
 from tui_agent.memory.statements import classify
 from tui_agent.memory.types import Action, Fact, Origin, Proposal, Verdict
 
@@ -165,7 +168,7 @@ class MemoryActions:
         self._emit(verdict_event(verdict))
         if verdict.action not in (Action.LIVE, Action.TOUCH):
             return ActionResult(False, verdict.reason)
-        await core.facts_changed()
+        await core.facts_changed(f"The user corrected memory. It now says: {verdict.text}")
         self._from_log(f"corrected: {_short(text)}")
         return ActionResult(True, f"Now: {_short(verdict.text)}", undo=True, id=verdict.fact_id or "")
 
@@ -177,7 +180,7 @@ class MemoryActions:
             fact = await core.db.run(core.stores.ledger.expire, item_id)
         except (LookupError, MemoryFileError) as error:
             return ActionResult(False, str(error))
-        await core.facts_changed()
+        await core.facts_changed(f"The user says that this no longer holds: {fact.fact}")
         self._from_log(f"no longer holds: {_short(fact.fact)}")
         self._emit(MemoryChanged("expired", "fact", item_id, fact.fact, undo=True))
         return ActionResult(True, f"No longer holds: {_short(fact.fact)}", undo=True, id=item_id)
@@ -192,20 +195,19 @@ class MemoryActions:
             core.working_save()
             self._emit(MemoryChanged("deleted", store, item_id, ""))
             return ActionResult(True, "Deleted for good.", id=item_id)
+        spans = await core.db.run(texts_of, core.stores.facts, core.db, item_id)
         try:
-            deleted = await core.db.run(core.stores.ledger.delete, item_id)
+            report = await asyncio.to_thread(shred, core.stores, item_id)
         except (LookupError, MemoryFileError) as error:
             return ActionResult(False, str(error))
-        spans = list(dict.fromkeys(t for row in deleted for t in (row.fact, row.quote, row.target_line) if t))
-        masked = await core.db.run(core.history.mask, spans)
-        await core.facts_changed()
-        await core.db.run(core.db.vacuum)
         await core.connection.forget_states()
+        await core.working.load(core.session_id)  # hot items in memory still hold the text
+        await core.facts_changed()
         await core.start_epoch(core.masked_log(spans))
         self._undo.clear()
         self._emit(MemoryChanged("deleted", "fact", item_id, ""))
-        where = f", and masked in {masked} messages and records" if masked else ""
-        return ActionResult(True, f"Deleted for good: {len(deleted)} row(s){where}.", id=item_id)
+        words = [report.sentence(), *(str(trace) for trace in report.left), *report.beyond, *report.notes]
+        return ActionResult(not report.left, " ".join(words), id=item_id)
 
     async def save_sentence(self, message_id: str, sentence: str, target: str = "") -> ActionResult:
         """Save what the user said, because the user says so now. Each line is a statement of its own."""
@@ -233,7 +235,7 @@ class MemoryActions:
                     self._from_log(f"saved: {_short(verdict.text)}")
         if not saved:
             return ActionResult(False, refused or "There is nothing to save.")
-        await core.facts_changed()
+        await core.facts_changed("The user saved: " + "; ".join(v.text for v in saved))
         places = dict.fromkeys(v.target for v in saved if v.target and v.target != "fact")
         where = f" in {' and '.join(places)}" if places else ""
         what = ", ".join(f"“{_short(v.text, 40)}”" for v in saved)
@@ -247,8 +249,9 @@ class MemoryActions:
         except LookupError:
             return _gone()
         self._emit(verdict_event(verdict))
-        await core.facts_changed()
-        if verdict.action in (Action.LIVE, Action.TOUCH):
+        kept = verdict.action in (Action.LIVE, Action.TOUCH)
+        await core.facts_changed(f"The user approved: {verdict.text}" if kept else "")
+        if kept:
             self._from_log(f"approved: {_short(verdict.text)}")
             return ActionResult(True, f"Saved: {_short(verdict.text)}", undo=True, id=verdict.fact_id or "")
         return ActionResult(False, verdict.reason)
@@ -283,7 +286,7 @@ class MemoryActions:
         text = await core.db.run(core.stores.ledger.undo)
         if not text:
             return ActionResult(False, "There is nothing to take back.")
-        await core.facts_changed()
+        await core.facts_changed(f"The user took back: {text}")
         self._emit(MemoryChanged("undone", "fact", "", text))
         return ActionResult(True, f"Taken back: {text}")
 

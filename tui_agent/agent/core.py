@@ -68,6 +68,7 @@ class Core:
         self.title = ""
         self.todos: list[str] = []
         self.not_now: set[str] = set()
+        self._notes: list[str] = []
         self.prompt = Prompt(self.count)
         self.last_usage: ContextUsage | None = None
         self._saving: set[asyncio.Task[object]] = set()
@@ -452,10 +453,27 @@ class Core:
         await self.working.save()
         await self.save_prompt_state()
 
-    async def facts_changed(self) -> None:
-        """Facts were written or changed: files are read again and vectors filled in the background."""
+    async def facts_changed(self, note: str = "") -> None:
+        """Facts were written or changed: files are read again, ``facts.json`` is written, vectors follow.
+
+        Our own lines in a file are no news to announce with the whole file. What the model has not done itself is
+        told by ``note``, in the next message.
+        """
+        before = {section.name: section.hash for section in self.sections()}
         await asyncio.to_thread(self.sources.refresh)
+        announced = self.prompt.announced
+        for section in self.sections():
+            if announced.get(section.name) == before.get(section.name):
+                announced[section.name] = section.hash
+        if note:
+            self._notes.append(note)
+        await self.db.run(self.stores.ledger.write_facts_json)
         self._spawn(self.recaller.index_missing())
+
+    def take_notes(self) -> list[str]:
+        """What happened to memory since the last message, for the model; each note once."""
+        notes, self._notes = self._notes, []
+        return notes
 
     async def model_changed(self) -> None:
         """Another model answers: a new prefix for it, with the same log."""

@@ -36,6 +36,7 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
         block.date = today
         prompt.date = today
 
+    block.notes += core.take_notes()
     for section in prompt.changed_sections(core.sections()):
         if section.text.strip():
             block.notes.append(f"{section.name} was changed; from now on it says:\n{section.text.strip()}")

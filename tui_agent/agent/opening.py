@@ -11,8 +11,8 @@ from tui_agent.agent.stores import Stores
 from tui_agent.llm.tokens import TokenEstimator
 from tui_agent.memory.history import StoredSession
 from tui_agent.memory.recall import Recaller
+from tui_agent.memory.upkeep import working_scope
 from tui_agent.memory.working import WorkingMemory
-from tui_agent.memory.working_types import MemoryScope
 from tui_agent.settings import Settings
 
 
@@ -38,7 +38,7 @@ async def open_core(stores: Stores, settings: Settings, connection: Connection, 
         connection.lazy_embedder,
         estimator.estimate,
         max_tokens=wm.max_tokens,
-        scope=MemoryScope(tenant="local", kind=f"project:{stores.project.id}"),
+        scope=working_scope(stores.project),
         max_pinned_tokens=wm.pinned_cap,
         recall_cooldown_steps=wm.recall_cooldown_steps,
         recall_bypass_sim=wm.recall_bypass_sim,

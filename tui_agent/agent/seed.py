@@ -14,8 +14,8 @@ from typing import Any
 from tui_agent.agent.stores import Stores
 from tui_agent.memory.facts import subject_key
 from tui_agent.memory.types import Fact, NewFact, Origin, Proposal, RecalledItem, RecallRecord, Term, kind_of
+from tui_agent.memory.upkeep import working_scope
 from tui_agent.memory.working import WorkingMemory
-from tui_agent.memory.working_types import MemoryScope
 from tui_agent.settings import Settings
 
 JSON = dict[str, Any]
@@ -114,7 +114,7 @@ class _Seed:
             None,
             None,
             max_tokens=wm.max_tokens,
-            scope=MemoryScope(tenant="local", kind=f"project:{stores.project.id}"),
+            scope=working_scope(stores.project),
             session_id=session.id,
         )
         await self._working.set_goal(row["goal"])

@@ -11,7 +11,7 @@ from typing import Any
 from tui_agent.agent.actions import MemoryActions
 from tui_agent.agent.connection import Connection
 from tui_agent.agent.core import Core
-from tui_agent.agent.events import Event, Notice, PhaseChanged
+from tui_agent.agent.events import Event, MemoryChanged, Notice, PhaseChanged
 from tui_agent.agent.inspecting import Inspector
 from tui_agent.agent.opening import open_core
 from tui_agent.agent.reload import LiveReload
@@ -31,7 +31,12 @@ from tui_agent.agent.views import (
 )
 from tui_agent.llm.errors import ModelError
 from tui_agent.llm.types import ModelInfo
+from tui_agent.memory.database import StoreError
+from tui_agent.memory.places import MemoryFileError
+from tui_agent.memory.restoring import unfinished
+from tui_agent.memory.shredding import resume
 from tui_agent.memory.types import RecallRecord
+from tui_agent.memory.upkeep import prune_if_due
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Loaded, Settings
 
@@ -202,8 +207,20 @@ class Session:
             self._emit(PhaseChanged("idle"))
             self._emit(Notice("error", str(error), key="server"))
         await self._core.choose_embedder(self._emit)
+        self._spawn(self._tidy())
         if self._connection.ready:
             self._spawn(self._warm())
+
+    async def _tidy(self) -> None:
+        """Finish what a killed app began, and clean up once a day."""
+        if sentence := await asyncio.to_thread(unfinished, self.project):
+            self._emit(Notice("warning", sentence, key="restore"))
+        try:
+            await asyncio.to_thread(resume, self._stores)
+            await asyncio.to_thread(prune_if_due, self._stores)
+            await asyncio.to_thread(self._stores.ledger.sync_files)
+        except (StoreError, MemoryFileError) as error:
+            self._emit(Notice("warning", str(error), key="upkeep"))
 
     async def _warm(self) -> None:
         try:
@@ -246,6 +263,8 @@ class Session:
         task = self._turn_task = asyncio.create_task(turn.run())
         task.add_done_callback(lambda _: self._turn_done(turn))
         while (event := await turn.events.get()) is not None:
+            if isinstance(event, MemoryChanged):
+                self._actions.noted(event)
             yield event
         await asyncio.wait({task})
         self._turn_done(turn)

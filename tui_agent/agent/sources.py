@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tui_agent.agent.prompt import Section
 from tui_agent.agent.stores import Stores
-from tui_agent.memory.prompt_files import Count, PromptCaps, PromptSection, prompt_sections, section_notes
 from tui_agent.memory.places import RULES
+from tui_agent.memory.prompt_files import Count, PromptCaps, PromptSection, prompt_sections, section_notes
 from tui_agent.memory.rules import RulesSet, load_rules
 from tui_agent.memory.skills import Skill, index_text, load_skills, match
 from tui_agent.memory.types import Fact

@@ -38,7 +38,7 @@ class Stores:
         """
         paths = paths or UserPaths.find()
         project.ensure()
-        db = Database(project.db_path)
+        db = Database(project.db_path, before_migration=lambda db, _: _backup(project, db))
         try:
             history = History(db, redact=lambda text: redact(text).text)
             facts = FactStore(db)
@@ -53,3 +53,9 @@ class Stores:
     def close(self) -> None:
         """Finish pending writes and close the database."""
         self.db.close()
+
+
+def _backup(project: Project, db: Database) -> None:
+    from tui_agent.memory.backup import Backups
+
+    Backups(project).make(db, "before migration")

@@ -283,6 +283,8 @@ class Turn:
                 self._tool = None
         for event in result.events:
             self._emit(event)
+        if result.wrote:
+            await core.facts_changed()
         refs, events = await core.remember_result(call, result)
         refs += tuple(f"fact:{e.id}" for e in result.events if isinstance(e, MemoryChanged) and e.zone == "fact")
         for event in events:

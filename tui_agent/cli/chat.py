@@ -26,11 +26,10 @@ def run_chat(project: Project, paths: UserPaths, loaded: Loaded, resume: str, se
     from tui_agent.tui.app import TuiAgentApp
 
     async def open_session() -> Any:
-        from tui_agent.agent.session import Session
-
+        session_class = await asyncio.to_thread(_import_session)
         if seed is not None:
             await _seed(project, paths, loaded, seed)
-        return await Session.open(project, loaded, resume=resume, user_paths=paths, interactive=True)
+        return await session_class.open(project, loaded, resume=resume, user_paths=paths, interactive=True)
 
     def keep_theme(name: str) -> None:
         with contextlib.suppress(OSError):  # a theme is not worth an error; it holds until the app is closed
@@ -48,6 +47,13 @@ def run_chat(project: Project, paths: UserPaths, loaded: Loaded, resume: str, se
     )
     app.run()
     return app.return_code or 0
+
+
+def _import_session() -> Any:
+    """The session's modules take a while to load; the screen is painted already and must not stand still."""
+    from tui_agent.agent.session import Session
+
+    return Session
 
 
 async def _seed(project: Project, paths: UserPaths, loaded: Loaded, path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tui_agent import __version__
+from tui_agent.cli.memory import register
 from tui_agent.cli.options import (
     ContinueOption,
     EmbeddedOption,
@@ -58,6 +59,9 @@ app = typer.Typer(
         '  git diff | tui-agent ask "review this"'
     ),
 )
+
+
+register(app)
 
 
 def _version(value: bool) -> None:

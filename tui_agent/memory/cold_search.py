@@ -21,7 +21,7 @@ from tui_agent.memory.symbols import Asked, asked
 from tui_agent.memory.text import fts_any
 from tui_agent.memory.types import Term, Vector
 
-WEIGHTS = {"names": 0.50, "words": 0.60, "meaning": 0.45, "kind": 0.06, "references": 0.04, "freshness": 0.05}
+WEIGHTS = {"names": 0.50, "words": 0.60, "meaning": 1.0, "kind": 0.06, "references": 0.04, "freshness": 0.05}
 """Factors of the channels; the last three only decide between near equals."""
 
 _CANDIDATES = 64  # taken from the vector sketches
@@ -30,7 +30,7 @@ _DESCRIBED = 48  # candidates whose rows are read
 _MOST_ROWS = 3000  # rows scored by BM25 at most: common words are left out of a question that has rarer ones
 _MOST_SYMBOLS = 400
 _FRESH_STEPS = 60.0
-_K = 0.6  # how soon more mentions of a word stop counting
+_K = 0.2  # how soon more mentions of a word stop counting
 _SHORTEST_PREFIX = 4
 _REBUILD_UNTIL = 4096  # sketches are made anew with a better mean as their number doubles, up to this
 
@@ -90,6 +90,11 @@ class Hit:
     defines: bool = False
     score: float = 0.0
     terms: tuple[Term, ...] = ()
+
+    @property
+    def relevance(self) -> float:
+        """The part of the score that comes from the question: names, words and meaning."""
+        return sum(term.value for term in self.terms[:3])
 
 
 @dataclass(frozen=True, slots=True)

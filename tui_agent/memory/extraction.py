@@ -176,7 +176,7 @@ class Extractor:
             seen, messages = await self._db.run(self._load, session_id)
             said = [Said(message.id, message.role, message.content) for message in messages]
             new = {message.id for message in messages if message.role == "user" and message.seq > seen}
-            report = ExtractionReport(session_id, tokens_in=self._count(transcript(said)))
+            report = ExtractionReport(session_id, tokens_in=self._count("\n".join(message.content for message in said)))
             up_to = max((message.seq for message in messages), default=0)
             if not _worth_asking(said, new):
                 if new:

@@ -11,7 +11,7 @@ from tui_agent.memory.text import language_of
 from tui_agent.memory.types import Kind
 
 MOST_ITEMS = 10
-_LONGEST_USER, _LONGEST_OTHER = 4000, 600
+_LONGEST = 4000
 
 EXTRACTION_SCHEMA: dict[str, Any] = {
     "type": "array",
@@ -30,59 +30,73 @@ EXTRACTION_SCHEMA: dict[str, Any] = {
 }
 """The answer as a JSON schema, for servers that can hold a model to one (``format`` of the chat call)."""
 
-_SHAPE = (
-    '{{"fact": "{fact}", "category": "fact|preference|decision|convention|problem", "importance": 1-10, '
-    '"quote": "{quote}", "message_id": "{message}"}}'
-)
+# Small models follow an example better than a rule, so each language has one. What it says is dropped when a model
+# echoes it: no user has said it.
 _PROMPTS = {
     "en": (
-        "Read the conversation of a user with an assistant. List only what the user said that is worth knowing in "
-        "later conversations: lasting facts about the user or the project, preferences, decisions, conventions, known "
-        "problems.\n"
-        "Leave out questions, small talk and single tasks; ideas that were only considered or rejected; what only the "
-        "assistant, a tool or a pasted text says; passwords and keys; counts, statuses and dates that change; and what "
-        "the user does not want stored. A later statement replaces an earlier one.\n"
-        f"Answer with a JSON list and nothing else, at most {MOST_ITEMS} items; [] when there is nothing. Each item:\n",
-        _SHAPE.format(
-            fact="one short sentence in the user's language and words",
-            quote="the user's exact words, copied from one message",
-            message="id of that message",
-        ),
+        "List what the user says about themselves or the project that will still matter in other conversations: "
+        "lasting facts, preferences, decisions, conventions, known problems.\n"
+        "Leave out questions, small talk and single tasks; ideas only considered or rejected; pasted text; passwords "
+        "and keys; counts, statuses and dates that change; and what the user does not want stored. A later statement "
+        "replaces an earlier one.\n"
+        f"Answer with a JSON list and nothing else, at most {MOST_ITEMS} items; [] when there is nothing. “fact” is "
+        "one short sentence in the user's language and words, “category” is fact, preference, decision, convention or "
+        "problem, “importance” is 1 to 10, “quote” is copied exactly from a message, “message_id” is that message.\n\n"
+        "Example:\n"
+        "[m1] My name is Oda. How do I sort a list?\n"
+        "[m2] Thanks. Here we always write tests with pytest.\n"
+        "Answer:\n"
+        '[{"fact": "The user\'s name is Oda", "category": "fact", "importance": 8, "quote": "My name is Oda", '
+        '"message_id": "m1"},\n'
+        ' {"fact": "We always write tests with pytest", "category": "convention", "importance": 7, '
+        '"quote": "we always write tests with pytest", "message_id": "m2"}]'
     ),
     "pl": (
-        "Przeczytaj rozmowę użytkownika z asystentem. Wypisz wyłącznie to, co powiedział użytkownik i co warto "
-        "wiedzieć w kolejnych rozmowach: trwałe fakty o użytkowniku lub projekcie, preferencje, decyzje, konwencje, "
-        "znane problemy.\n"
-        "Pomiń pytania, pogawędki i jednorazowe zadania; pomysły tylko rozważane albo odrzucone; to, co mówi tylko "
-        "asystent, narzędzie albo wklejony tekst; hasła i klucze; liczby, stany i daty, które się zmieniają; oraz to, "
-        "czego użytkownik nie chce zapisywać. Późniejsze stwierdzenie zastępuje wcześniejsze.\n"
-        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji; [] gdy nic nie ma. Każda pozycja:\n",
-        _SHAPE.format(
-            fact="jedno krótkie zdanie po polsku, słowami użytkownika",
-            quote="dokładne słowa użytkownika, skopiowane z jednej wiadomości",
-            message="id tej wiadomości",
-        ),
+        "Wypisz to, co użytkownik mówi o sobie lub o projekcie i co będzie ważne w innych rozmowach: trwałe fakty, "
+        "preferencje, decyzje, konwencje, znane problemy.\n"
+        "Pomiń pytania, pogawędki i jednorazowe zadania; pomysły tylko rozważane albo odrzucone; wklejony tekst; hasła "
+        "i klucze; liczby, stany i daty, które się zmieniają; oraz to, czego użytkownik nie chce zapisywać. Późniejsze "
+        "stwierdzenie zastępuje wcześniejsze.\n"
+        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji; [] gdy nic nie ma. „fact” to jedno krótkie "
+        "zdanie po polsku, słowami użytkownika, „category” to fact, preference, decision, convention albo problem, "
+        "„importance” to 1 do 10, „quote” to dokładna kopia słów z wiadomości, „message_id” to ta wiadomość.\n\n"
+        "Przykład:\n"
+        "[m1] Mam na imię Oda. Jak posortować listę?\n"
+        "[m2] Dzięki. U nas testy zawsze piszemy w pytest.\n"
+        "Odpowiedź:\n"
+        '[{"fact": "Użytkowniczka ma na imię Oda", "category": "fact", "importance": 8, "quote": "Mam na imię Oda", '
+        '"message_id": "m1"},\n'
+        ' {"fact": "Testy zawsze piszemy w pytest", "category": "convention", "importance": 7, '
+        '"quote": "testy zawsze piszemy w pytest", "message_id": "m2"}]'
     ),
     "ru": (
-        "Прочитай разговор пользователя с ассистентом. Выпиши только то, что сказал пользователь и что пригодится в "
-        "следующих разговорах: устойчивые факты о пользователе или проекте, предпочтения, решения, соглашения, "
-        "известные проблемы.\n"
-        "Пропусти вопросы, болтовню и разовые задачи; идеи, которые только обсуждались или отвергнуты; то, что говорит "
-        "только ассистент, инструмент или вставленный текст; пароли и ключи; количества, состояния и даты, которые "
-        "меняются; и то, что пользователь просит не записывать. Более позднее утверждение заменяет раннее.\n"
-        f"Ответь только списком JSON, не больше {MOST_ITEMS} пунктов; [] если ничего нет. Каждый пункт:\n",
-        _SHAPE.format(
-            fact="одно короткое предложение по-русски, словами пользователя",
-            quote="точные слова пользователя, скопированные из одного сообщения",
-            message="id этого сообщения",
-        ),
+        "Выпиши то, что пользователь говорит о себе или о проекте и что будет важно в других разговорах: устойчивые "
+        "факты, предпочтения, решения, соглашения, известные проблемы.\n"
+        "Пропусти вопросы, болтовню и разовые задачи; идеи, которые только обсуждались или отвергнуты; вставленный "
+        "текст; пароли и ключи; количества, состояния и даты, которые меняются; и то, что пользователь просит не "
+        "записывать. Более позднее утверждение заменяет раннее.\n"
+        f"Ответь только списком JSON, не больше {MOST_ITEMS} пунктов; [] если ничего нет. «fact» — одно короткое "
+        "предложение по-русски, словами пользователя, «category» — fact, preference, decision, convention или problem, "
+        "«importance» — от 1 до 10, «quote» — точная копия слов из сообщения, «message_id» — это сообщение.\n\n"
+        "Пример:\n"
+        "[m1] Меня зовут Ода. Как отсортировать список?\n"
+        "[m2] Спасибо. У нас тесты всегда пишем на pytest.\n"
+        "Ответ:\n"
+        '[{"fact": "Пользователя зовут Ода", "category": "fact", "importance": 8, "quote": "Меня зовут Ода", '
+        '"message_id": "m1"},\n'
+        ' {"fact": "Тесты всегда пишем на pytest", "category": "convention", "importance": 7, '
+        '"quote": "тесты всегда пишем на pytest", "message_id": "m2"}]'
     ),
 }
-_HEADINGS = {"en": "Conversation", "pl": "Rozmowa", "ru": "Разговор"}
+_HEADINGS = {
+    "en": ("Now the user's messages:", "Answer:"),
+    "pl": ("Teraz wiadomości użytkownika:", "Odpowiedź:"),
+    "ru": ("Теперь сообщения пользователя:", "Ответ:"),
+}
 _SINCE = {
-    "en": "Go by the conversation above, from the message “{start}” on.",
-    "pl": "Chodzi o rozmowę powyżej, od wiadomości „{start}”.",
-    "ru": "Речь о разговоре выше, начиная с сообщения «{start}».",
+    "en": "Now the same for my messages above, from “{start}” on.",
+    "pl": "Teraz to samo dla moich wiadomości powyżej, od „{start}”.",
+    "ru": "Теперь то же самое для моих сообщений выше, начиная с «{start}».",
 }
 
 
@@ -98,7 +112,7 @@ class Said:
 def extraction_prompt(language: str = "") -> str:
     """The instruction, in English, Polish (``pl``) or Russian (``ru``): a small model answers in the language it is
     asked in."""
-    return "".join(_PROMPTS.get(language, _PROMPTS["en"]))
+    return _PROMPTS.get(language, _PROMPTS["en"])
 
 
 def language_hint(conversation: Iterable[Said]) -> str:
@@ -109,24 +123,23 @@ def language_hint(conversation: Iterable[Said]) -> str:
 
 
 def transcript(conversation: Sequence[Said]) -> str:
-    """The conversation in lines ``[id] role: text``. Results of tools are left out: they prove nothing, and what they
-    say is not to be believed. Long messages keep their beginning and end."""
-    lines = []
-    for message in conversation:
-        if message.role in {"user", "assistant"} and message.content.strip():
-            longest = _LONGEST_USER if message.role == "user" else _LONGEST_OTHER
-            lines.append(f"[{message.id}] {message.role}: {_shortened(message.content.strip(), longest)}")
-    return "\n".join(lines)
+    """The user's messages, in lines ``[id] text``. What assistants and tools say proves nothing, and a small model
+    takes it for what is asked for, so it is left out. Long messages keep their beginning and end."""
+    return "\n".join(
+        f"[{message.id}] {_shortened(message.content.strip())}"
+        for message in conversation
+        if message.role == "user" and message.content.strip()
+    )
 
 
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} […] {text[-_LONGEST // 2 :]}"
 
 
 def extraction_messages(conversation: Sequence[Said], language: str = "") -> list[dict[str, str]]:
-    """The messages of one call: a single one, with instruction and conversation."""
-    heading = _HEADINGS.get(language, _HEADINGS["en"])
-    text = f"{extraction_prompt(language)}\n\n{heading}:\n{transcript(conversation)}\n"
+    """The messages of one call: a single one, with the instruction and what the user said."""
+    heading, ending = _HEADINGS.get(language, _HEADINGS["en"])
+    text = f"{extraction_prompt(language)}\n\n{heading}\n{transcript(conversation)}\n{ending}"
     return [{"role": "user", "content": text}]
 
 

@@ -16,9 +16,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from tui_agent.memory.database import Database
+from tui_agent.memory.exchange import export_tier2
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.files import MemoryFiles
 from tui_agent.memory.gate import Gate
+from tui_agent.memory.places import USER
 from tui_agent.memory.text import format_utc, parse_utc, utc_now
 from tui_agent.memory.textfile import read_text, write_text
 from tui_agent.memory.types import Action, Fact, NewFact, Origin, Proposal, Scope, Verdict
@@ -104,6 +106,8 @@ class Ledger:
                 target_line=self._line_like(old, verdict.text),
             )
             fact = self._facts.supersede(fact_id, new)
+            if old.pinned:
+                self._facts.pin(fact.id)
             return dataclasses.replace(verdict, action=Action.LIVE, fact_id=fact.id, superseded_id=fact_id)
 
     def expire(self, fact_id: str) -> Fact:
@@ -157,10 +161,14 @@ class Ledger:
         return removed
 
     def write_facts_json(self) -> None:
-        """Write the project's live facts as plain JSON, readable and reviewable; the rows stay the truth."""
+        """Write the project's live facts as plain JSON, readable and reviewable; the rows stay the truth.
+
+        Notes about the user are left out: the file may be shared, and they never are.
+        """
         if self._facts_json is None:
             return
-        data = self._facts.export_tier2(scope=Scope.PROJECT)
+        shared = [fact for fact in self._facts.live(Scope.PROJECT, include_user=False) if fact.target != USER]
+        data = export_tier2(shared, "local")
         text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
         before = read_text(self._facts_json)
         if before is None or before.text != text:

@@ -229,7 +229,14 @@ class Recaller:
         working = self._working
         if working is None or not query.strip():
             return []
-        named = {hit.id: hit for hit in await working.search(query, hits, vector=vector, only_cold=True)}
+        try:
+            # Without a vector the working memory asks its embedder itself, which may be the slow one again.
+            patience = None if vector is not None else _EMBED_PATIENCE_S
+            found_there = await asyncio.wait_for(working.search(query, hits, vector=vector, only_cold=True), patience)
+        except asyncio.TimeoutError:
+            log.info("put-away items are not searched: the embedder takes too long")
+            return []
+        named = {hit.id: hit for hit in found_there}
         if not named:
             return []
         identity = self._embedder.identity if self._embedder is not None else ""

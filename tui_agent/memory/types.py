@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vector = NDArray[np.float32]
+    Vector: TypeAlias = NDArray[np.float32]
+else:
+    Vector = Any  # numpy is not needed to name a vector, and the first screen must not wait for it
+
 TextKind = Literal["query", "document"]
 
 

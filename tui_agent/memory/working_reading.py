@@ -52,7 +52,7 @@ class Reading(Recalling):
                 label = hit.summary.strip() or hit.text.strip().split("\n", 1)[0]
                 line = self._renderer.manifest_line(hit.id, hit.kind, label, hit.tokens)
                 cost = self._renderer.count(f"{line}\n") + 1
-                if hit.score >= THRESHOLD and cost <= free and hit.id not in self._hot.items:
+                if hit.relevance >= THRESHOLD and cost <= free and hit.id not in self._hot.items:
                     lines.append(line)
                     free -= cost
         return lines, max(0, self._cold_known - len(lines))

@@ -14,11 +14,10 @@ from tui_agent.memory.types import RecalledItem, RecallRecord, Vector
 from tui_agent.memory.working_core import Core
 from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Recalled
 
-THRESHOLD = 0.16
-"""Below this score a hit has nothing to do with the question; a name that was asked for always counts."""
+THRESHOLD = 0.2
+"""Below this relevance a hit has nothing to do with the question; a name that was asked for always counts."""
 
 _NEAR = 5  # left-out items that the record names
-_BATCH_SHARE = 0.8  # of the unpinned budget; what more than one hit may take together
 _PASSAGE = 80  # characters of a window when the best place in a long text is looked for
 _SMALLEST_PASSAGE = 40  # tokens
 
@@ -63,7 +62,7 @@ class Recalling(Core):
 
     def _why_not(self, hit: Hit) -> str:
         """Why a hit is not brought back: ``threshold``, ``cooldown``, or an empty string when it may be."""
-        if hit.score < THRESHOLD and not hit.names:
+        if self._far(hit):
             return "threshold"
         return "cooldown" if self._cooling(hit) else ""
 
@@ -180,13 +179,12 @@ class Recalling(Core):
             self._tell("brought_back", item, f"{item.origin_kind or item.kind} “{item.label}” came back.", reason)
         return [(hit, item) for hit, item, _ in staged]
 
-    async def _fits_in(self, item: Item, zone: str, query: str, left: int, most: int, *, first: bool) -> bool:
+    async def _fits_in(self, item: Item, zone: str, query: str, room: int, most: int, *, first: bool) -> bool:
         """Prepares an item that comes back and says whether it fits into what is left; a text too large for the whole
         room is cut to the passage that fits the question."""
         before, kind, origin = item.shown, item.kind, item.origin_kind
         item.shown = ()
         self._recast(item, zone)
-        room = left if first else min(left, int(most * _BATCH_SHARE) - (most - left))
         self._renderer.measure(item)
         if item.cost > room and (item.cost > most or first) and room >= min(_SMALLEST_PASSAGE, most) > 0:
             around = await asyncio.to_thread(_passage, item.text, query)
@@ -276,7 +274,7 @@ class Recalling(Core):
 
     @staticmethod
     def _far(hit: Hit) -> bool:
-        return hit.score < THRESHOLD and not hit.names
+        return hit.relevance < THRESHOLD and not hit.names
 
     def _cold_row(self, item: Item) -> ColdItem:
         return ColdItem(
