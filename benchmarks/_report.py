@@ -43,7 +43,7 @@ class Report:
         self.goals.append(Goal(name, goal, value, met))
 
     def finish(self, arguments: argparse.Namespace) -> int:
-        """Prints goals and notes, with ``--json`` the last line; the exit code is 1 with ``--check`` and a missed goal."""
+        """Prints goals and notes, with ``--json`` the last line; gives 1 with ``--check`` and a missed goal, else 0."""
         print()
         rows = [
             [g.name, g.goal, show(g.value), {True: "met", False: "MISSED", None: "not measured"}[g.met]]

@@ -69,6 +69,8 @@ def main() -> int:
         project = Path(folder) / "project"
         project.mkdir()
         env = {**os.environ, "TUI_AGENT_HOME": f"{folder}/home", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        env.pop("COLUMNS", None)
+        env.pop("LINES", None)
         env["OLLAMA_HOST"] = "127.0.0.1:9"  # nothing answers there: the paint must not wait for a server
         ours_argv = [sys.executable, "-m", "tui_agent", "chat", str(project)]
         bare_argv = [sys.executable, "-c", BARE]

@@ -1,9 +1,9 @@
 """What of a long agent run is there when it is needed: ours beside the reference, pure recency and chance.
 
-A run is about 300 steps of edits, files, logs, tests and notes with known answers. Now and then a question is asked: each
-memory may recall three items for it, then it counts whether the sentence that answers it is in what the model would be
-given. Same items, same budget, same embedder (the built-in one) for all. Seeds 0-9 are for work, 100-109 only for
-the final figure.
+A run is about 300 steps of edits, files, logs, tests and notes with known answers. Now and then a question is asked:
+each memory may recall three items for it, then it counts whether the sentence that answers it is in what the model
+would be given. Same items, same budget, same embedder (the built-in one) for all. Seeds 0-9 are for work, 100-109 only
+for the final figure.
 
     python benchmarks/retention.py [--seeds 0 1 2] [--final] [--budget 1500] [--no-vectors] [--json] [--check]
 """
@@ -96,7 +96,11 @@ class Theirs:
     def __init__(self, budget: int, embedder: Builtin | None, count: Any) -> None:
         self._store = SqliteStore(":memory:")
         self.memory = Reference(
-            self._store, AsLists(embedder) if embedder else None, RegexTokenCounter(), max_tokens=budget, max_pinned_tokens=budget // 3
+            self._store,
+            AsLists(embedder) if embedder else None,
+            RegexTokenCounter(),
+            max_tokens=budget,
+            max_pinned_tokens=budget // 3,
         )
 
     async def goal(self, text: str) -> None:
@@ -160,7 +164,11 @@ async def run(arguments: Any) -> int:
     report = Report("retention")
     embedder = None if arguments.no_vectors else Builtin()
     count = RegexTokenCounter().count if Reference else estimate_tokens
-    seeds = list(range(100, 110)) if arguments.final else arguments.seeds or (list(range(3)) if arguments.quick else list(range(10)))
+    seeds = (
+        list(range(100, 110))
+        if arguments.final
+        else arguments.seeds or (list(range(3)) if arguments.quick else list(range(10)))
+    )
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     by_language: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     losing = []
@@ -183,18 +191,26 @@ async def run(arguments: Any) -> int:
                 by_language[memory.name][LANGUAGES[seed % 3]].append(shares[memory.name])
             if shares["ours"] < shares.get(Theirs.name, -1):
                 losing.append(f"{generator} seed {seed}: {shares['ours']:.0f} against {shares[Theirs.name]:.0f}")
-    means = {name: {generator: float(np.mean(values)) for generator, values in found.items()} for name, found in scores.items()}
+    means = {
+        name: {generator: float(np.mean(values)) for generator, values in found.items()}
+        for name, found in scores.items()
+    }
     rows = []
     for name, found in means.items():
         overall = float(np.mean(list(found.values())))
-        languages = [float(np.mean(by_language[name][language])) if by_language[name][language] else None for language in LANGUAGES]
+        languages = [
+            float(np.mean(by_language[name][language])) if by_language[name][language] else None
+            for language in LANGUAGES
+        ]
         rows.append([name, *found.values(), overall, *languages])
         peer = "" if name == "ours" else name
         report.put("share", overall, peer=peer)
         for category, value in (*found.items(), *zip(LANGUAGES, languages, strict=True)):
             report.put("share", value, peer=peer, category=category)
-    print(f"share of needed items in the prompt, per cent; budget {arguments.budget} tokens, seeds {seeds[0]}-{seeds[-1]}, "
-          f"{'no vectors' if embedder is None else 'built-in embedder'}, {time.perf_counter() - started:.0f} s")  # fmt: skip
+    vectors = "no vectors" if embedder is None else "built-in embedder"
+    took = time.perf_counter() - started
+    print(f"share of needed items in the prompt, per cent; budget {arguments.budget} tokens")
+    print(f"seeds {seeds[0]}-{seeds[-1]}, {vectors}, {took:.0f} s")
     table(["memory", *GENERATORS, "mean", *LANGUAGES], rows)
     if Reference:
         lead = float(np.mean(list(means["ours"].values())) - np.mean(list(means[Theirs.name].values())))

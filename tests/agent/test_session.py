@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Callable
 
 import pytest
@@ -215,3 +216,63 @@ async def test_the_exact_prompt_can_be_seen(desk: Desk) -> None:
     assert [part.name for part in view.parts] == ["system", "tools", "user", "assistant"]
     assert view.parts[0].text == desk.body["messages"][0]["content"]
     assert view.used + view.reserve <= view.num_ctx
+
+
+async def test_own_writes_are_not_announced_again_with_the_whole_file(desk: Desk) -> None:
+    desk.backend.queue(
+        calling(call("edit_file", {"path": "AGENTS.md", "old_string": "", "new_string": "- prefers pnpm\n"})),
+        answer("Noted."),
+    )
+    await desk.say("I prefer pnpm")
+    assert "pnpm" in desk.memory("AGENTS.md")
+    await desk.say("thanks")
+    assert "was changed" not in desk.body["messages"][-1]["content"]
+    assert "pnpm" not in desk.body["messages"][-1]["content"]
+
+
+async def test_what_a_key_does_to_memory_is_told_to_the_model_in_one_note(desk: Desk) -> None:
+    desk.backend.queue(answer("Hello."))
+    await desk.say("I prefer pnpm")
+    result = await desk.session.save_sentence("m1", "I prefer pnpm")
+    assert result.ok
+    await desk.say("go on")
+    newest = desk.body["messages"][-1]["content"]
+    assert "The user saved: I prefer pnpm" in newest
+    assert "User Preferences" not in newest
+    await desk.say("and on")
+    assert "The user saved" not in desk.body["messages"][-1]["content"]
+
+
+async def test_undo_takes_back_the_latest_action_whoever_made_it(desk: Desk) -> None:
+    refs, _ = await desk.session.core.add_item("file", "x = 1", summary="x.py", source="x.py")
+    await desk.session.pin(refs[0])
+    desk.backend.queue(
+        calling(call("edit_file", {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"})),
+        answer("Noted."),
+    )
+    await desk.say("My name is Kacper")
+    assert (await desk.session.undo()).ok
+    assert "Kacper" not in desk.memory("knowledge/user.md")
+    assert (await desk.session.hot()).rows[0].pinned or (await desk.session.hot()).rows[1].pinned
+    assert (await desk.session.undo()).ok
+    assert not any(row.pinned for row in (await desk.session.hot()).rows)
+
+
+async def test_facts_json_follows_each_change_and_leaves_the_users_notes_out(desk: Desk) -> None:
+    desk.backend.queue(
+        calling(call("edit_file", {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"})),
+        calling(call("remember", {"fact": "We moved to pnpm", "category": "decision"})),
+        answer("Noted."),
+    )
+    await desk.say("My name is Kacper. We moved to pnpm.")
+    data = json.loads(desk.project.facts_json_path.read_text("utf-8"))
+    assert [entry["decision"] for entry in data["decisions"]] == ["We moved to pnpm"]
+    assert "Kacper" not in str(data)
+    assert set(data) == {"user_id", "facts", "preferences", "decisions"}
+
+
+async def test_a_correction_keeps_the_pin(desk: Desk) -> None:
+    fact = desk.session.stores.facts.add(NewFact("editor", "I use Vim.", "message m1"))
+    await desk.session.pin(f"fact:{fact.id}")
+    corrected = await desk.session.correct(f"fact:{fact.id}", "I use Helix.")
+    assert (await desk.session.inspect(f"fact:{corrected.id}")).pinned

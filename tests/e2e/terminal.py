@@ -93,7 +93,9 @@ class Terminal:
 
 def environment(home: Path) -> dict[str, str]:
     """An environment with its own user folders and a capable terminal."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("OLLAMA", "TUI_AGENT", "NO_COLOR"))}
+    # COLUMNS and LINES would overrule the size of the terminal.
+    ours = ("OLLAMA", "TUI_AGENT", "NO_COLOR", "COLUMNS", "LINES")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {**env, "TUI_AGENT_HOME": str(home), "TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 

@@ -105,3 +105,62 @@ def test_the_draft_survives_a_crash(start: Start) -> None:
         terminal.wait("never shown", limit_s=1.5)
     terminal.kill()
     start("--continue").wait("an unfinished thought")
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    running: list[Terminal] = []
+    source = Path(__file__).parent.parent.parent / "sample_project"
+    with scripted_server({**SCRIPT, "models": [{**MODEL, "name": "qwen2.5-coder:7b"}]}, tmp_path) as url:
+
+        def start_(columns: int = 140, rows: int = 40) -> Terminal:
+            argv = [sys.executable, "-m", "tui_agent.cli.sample", str(source)]
+            env = {**environment(tmp_path / "home"), "OLLAMA_HOST": url, "TUI_AGENT_EMBEDDER": "none"}
+            terminal = Terminal(argv, env, columns, rows)
+            running.append(terminal)
+            terminal.wait("ready")
+            return terminal
+
+        yield start_
+        for terminal in running:
+            if terminal.process.isalive():
+                terminal.kill()
+
+
+def test_the_sample_is_alive_and_its_items_move_by_key(sample: Callable[..., Terminal]) -> None:
+    terminal = sample()
+    screen = terminal.wait("RECALLED")
+    assert "plan for attempts.py" in screen
+    assert "carrier log of Monday" in screen
+    terminal.type("f2")
+    terminal.wait("t touch")
+    terminal.type("p")
+    terminal.wait("Pinned")
+    terminal.type("f")
+    terminal.wait("Put away")
+    terminal.wait("3 items")
+    terminal.type("f3")
+    terminal.wait("bring back")
+    terminal.type("r")
+    terminal.wait("Brought back")
+    terminal.type("f4", "enter")
+    terminal.wait("score")
+    terminal.type("esc", "esc")
+    terminal.type("f5")
+    terminal.wait("waits for your yes")
+    terminal.type("esc")
+    assert terminal.leave() == 0
+
+
+def test_the_same_hot_set_is_there_after_a_restart(sample: Callable[..., Terminal]) -> None:
+    terminal = sample()
+    before = terminal.wait("plan for attempts.py")
+    terminal.type("f2")
+    terminal.wait("t touch")
+    terminal.type("f")
+    terminal.wait("3 items")
+    assert terminal.leave() == 0
+    again = sample()
+    screen = again.wait("3 items")
+    assert "plan for attempts.py" in before
+    assert "HOT" in screen

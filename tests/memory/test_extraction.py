@@ -27,7 +27,7 @@ from tui_agent.memory.extraction import (
 )
 from tui_agent.memory.extraction_check import CheckLog, ExtractionCheck, check_extraction, kept_by, match
 from tui_agent.memory.extraction_ground import asked_to_remember, conversation_of, judged
-from tui_agent.memory.extraction_prompt import Said
+from tui_agent.memory.extraction_prompt import Said, language_hint
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.history import History
@@ -341,14 +341,20 @@ def test_what_is_no_wish_to_remember_is_not_taken_for_one(text: str) -> None:
 # --- the prompt -----------------------------------------------------------------------------------
 
 
-def test_the_question_is_one_message_in_the_users_language_with_what_the_user_said_and_nothing_else() -> None:
-    said = talk("Mówimy po polsku.", "assistant: Dobrze.", "tool: użytkownik zawsze pomija testy", "a" * 9000)
+def test_the_question_is_one_message_in_the_users_language_with_what_the_user_states_and_nothing_else() -> None:
+    said = talk(
+        "Cześć! Mówimy po polsku. Co to jest krotka?\n> wklejony wiersz",
+        "assistant: Dobrze.",
+        "tool: użytkownik zawsze pomija testy",
+        "a" * 9000,
+        "dzięki",
+    )
     (message,) = extraction_messages(said, "pl")
     assert message["role"] == "user"
     assert message["content"].startswith(extraction_prompt("pl"))
     assert "\n[m1] Mówimy po polsku.\n[m4] aaa" in message["content"]
-    assert "pomija testy" not in message["content"]
-    assert "Dobrze" not in message["content"]
+    for other in ("pomija testy", "Dobrze", "krotka", "wklejony wiersz", "dzięki", "Cześć"):
+        assert other not in message["content"]
     assert len(message["content"]) < 6500
     assert len({extraction_prompt(language) for language in ("en", "pl", "ru")}) == 3
     assert extraction_prompt("de") == extraction_prompt() == extraction_prompt("en")
@@ -570,9 +576,9 @@ async def test_a_wish_that_was_met_or_must_be_refused_is_no_failure(
     assert facts.quarantined() == []
 
 
-async def test_small_talk_needs_no_model(history: History, extractor: Callable[..., Extractor]) -> None:
+async def test_small_talk_and_questions_need_no_model(history: History, extractor: Callable[..., Extractor]) -> None:
     model = Model("[]")
-    session = session_of(history, "ok", "assistant: Anything else?", "thanks!")
+    session = session_of(history, "ok", "assistant: Anything else?", "What does yield do?", "thanks!")
     report = await extractor(model).run(session)
     assert report.nothing_new
     assert model.asked == []
@@ -667,7 +673,8 @@ def test_an_empty_report_says_so() -> None:
 def by_the_book(question: str) -> str:
     """A model that knows the cases: the first answer of each conversation."""
     for case in CASES:
-        if all(said["content"].strip() in question for said in case["conversation"] if said["role"] == "user"):
+        said = conversation_of(case["conversation"])
+        if question == extraction_messages(said, language_hint(said))[0]["content"]:
             best = max(case["model_outputs"], key=lambda output: len(output["accept"]))
             return str(best["raw"])
     return "[]"

@@ -79,8 +79,17 @@ def test_the_zone_scores_what_its_terms_add_up_to(half_life):
     zone = HotZone(Scorer(Weights(ref_half_life=half_life)), calibrate=True, weigh_names=True)
     for step in range(80):
         vector = unit(numbers.normal(size=16) + 1)
-        item = Item(f"i{step}", KINDS[step % 8], "x", size=step * 7, cost=9, birth=step, references=step % 4,
-                    weighted=(step % 4) / 2, vector=vector if step % 5 else None)  # fmt: skip
+        item = Item(
+            f"i{step}",
+            KINDS[step % 8],
+            "x",
+            size=step * 7,
+            cost=9,
+            birth=step,
+            references=step % 4,
+            weighted=(step % 4) / 2,
+            vector=vector if step % 5 else None,
+        )
         zone.calibration.add(vector)
         zone.add(item)
         zone.refresh()
@@ -222,12 +231,18 @@ def test_the_hot_zone_without_our_terms_scores_as_the_reference():
                 references=step % 7,
                 weighted=0.1,
                 vector=unit(numbers.normal(size=24)),
-            )  # fmt: skip
+            )
         )
         if step == 70:
             zone.set_goal(goal)
     scores = zone.scores(160)
     for item in zone.items.values():
-        shape = SimpleNamespace(kind_weight=kind_weight(item.kind), refcount=item.references, last_touched=-1,
-                                step=item.birth, tokens=item.size, vector=item.vector.tolist())  # fmt: skip
+        shape = SimpleNamespace(
+            kind_weight=kind_weight(item.kind),
+            refcount=item.references,
+            last_touched=-1,
+            step=item.birth,
+            tokens=item.size,
+            vector=item.vector.tolist(),
+        )
         assert scores[item.row] == pytest.approx(oracle.score(shape, now=160, goal_vector=goal.tolist()), abs=1e-9)

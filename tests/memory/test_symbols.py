@@ -8,8 +8,8 @@ from tui_agent.memory.symbols import asked, extract, key
 
 DEFINITIONS = {
     "python": (
-        "class Retry:\n    limit = 3\n    async def retry_it(self, x):\n        local = 1\n        return backoff(x)\n\n"
-        "MAX_TRIES: int = 5\n",
+        "class Retry:\n    limit = 3\n    async def retry_it(self, x):\n        local = 1\n        return backoff(x)\n"
+        "\nMAX_TRIES: int = 5\n",
         {"Retry", "retry_it", "MAX_TRIES"},
         {"backoff"},
     ),
@@ -120,8 +120,14 @@ def test_names_in_prose_look_like_code(prose, names):
 
 @pytest.mark.parametrize(
     "prose",
-    ["it lives in retry.py:42", "see https://example.com/foo.bar", "write to a.b@example.com", "file(s) were changed", "e.g. this and i.e. that"],
-)  # fmt: skip
+    [
+        "it lives in retry.py:42",
+        "see https://example.com/foo.bar",
+        "write to a.b@example.com",
+        "file(s) were changed",
+        "e.g. this and i.e. that",
+    ],
+)
 def test_paths_addresses_and_plurals_are_no_names(prose):
     assert extract(prose).mentions == frozenset()
 
@@ -182,9 +188,23 @@ def test_a_question_has_strong_and_weak_names():
 
 @pytest.mark.parametrize(
     "hostile",
-    ["public " * 34, "public static a " * 15 + "(", "a.b" * 80, "create table a(" * 16, "'a" * 120, "`" * 5001, "/*" * 900,
-     "type " * 48, "\x00", "\ud800", "", "\n" * 5000, "x = " * 60, "((((" * 60],
-)  # fmt: skip
+    [
+        "public " * 34,
+        "public static a " * 15 + "(",
+        "a.b" * 80,
+        "create table a(" * 16,
+        "'a" * 120,
+        "`" * 5001,
+        "/*" * 900,
+        "type " * 48,
+        "\x00",
+        "\ud800",
+        "",
+        "\n" * 5000,
+        "x = " * 60,
+        "((((" * 60,
+    ],
+)
 def test_hostile_text_gives_names_or_none_but_never_hangs_or_raises(hostile):
     found = extract((hostile + "\n") * 100)
     assert found.defs <= found.mentions

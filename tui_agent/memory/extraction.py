@@ -215,7 +215,7 @@ class Extractor:
         language = language_hint(said)
         items: list[ExtractedItem] = []
         for part in _parts(said, self._batch):
-            if not any(message.id in new for message in part):
+            if not transcript([message for message in part if message.id in new]):
                 continue
             shown = [replace(message, id=short[message.id]) for message in part]
             answer = await self._complete(extraction_messages(shown, language))
@@ -303,10 +303,10 @@ def _saved(message_id: str | None, quote: str, fact: str, asked: Asked) -> bool:
 
 
 def _worth_asking(said: Sequence[Said], new: Collection[str]) -> bool:
-    """Whether anything new is more than "ok" and "thanks"."""
-    return any(
-        each.label not in _NOTHING_TO_KEEP for message in said if message.id in new for each in read(message.content)
-    )
+    """Whether anything new is more than questions, "ok" and "thanks"."""
+    fresh = [message for message in said if message.id in new]
+    told = any(each.label not in _NOTHING_TO_KEEP for message in fresh for each in read(message.content))
+    return told and bool(transcript(fresh))
 
 
 def _parts(said: Sequence[Said], characters: int) -> list[list[Said]]:

@@ -18,7 +18,7 @@ from tui_agent.memory.database import Database, Migration
 from tui_agent.memory.extraction import Complete
 from tui_agent.memory.extraction_ground import Decides, conversation_of, ground, judged
 from tui_agent.memory.extraction_parse import parse_items
-from tui_agent.memory.extraction_prompt import extraction_messages, extraction_prompt, language_hint
+from tui_agent.memory.extraction_prompt import extraction_messages, extraction_prompt, language_hint, transcript
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.text import utc_now
@@ -135,7 +135,8 @@ async def check_extraction(
         kept: list[tuple[Kind, str]] = []
         error = ""
         try:
-            answer = await complete(extraction_messages(said, language_hint(said)))
+            # Where the user states nothing the model is not asked, as in the real thing.
+            answer = await complete(extraction_messages(said, language_hint(said))) if transcript(said) else "[]"
         except Exception as problem:
             error = str(problem) or type(problem).__name__
         else:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tui_agent.memory.statements import Label, read
 from tui_agent.memory.text import language_of
 from tui_agent.memory.types import Kind
 
@@ -45,7 +46,7 @@ _PROMPTS = {
         "Example:\n"
         "[m1] My name is Oda. How do I sort a list?\n"
         "[m2] Thanks. Here we always write tests with pytest.\n"
-        "Answer:\n"
+        "Worth keeping:\n"
         '[{"fact": "The user\'s name is Oda", "category": "fact", "importance": 8, "quote": "My name is Oda", '
         '"message_id": "m1"},\n'
         ' {"fact": "We always write tests with pytest", "category": "convention", "importance": 7, '
@@ -63,7 +64,7 @@ _PROMPTS = {
         "Przykład:\n"
         "[m1] Mam na imię Oda. Jak posortować listę?\n"
         "[m2] Dzięki. U nas testy zawsze piszemy w pytest.\n"
-        "Odpowiedź:\n"
+        "Warto zachować:\n"
         '[{"fact": "Użytkowniczka ma na imię Oda", "category": "fact", "importance": 8, "quote": "Mam na imię Oda", '
         '"message_id": "m1"},\n'
         ' {"fact": "Testy zawsze piszemy w pytest", "category": "convention", "importance": 7, '
@@ -81,7 +82,7 @@ _PROMPTS = {
         "Пример:\n"
         "[m1] Меня зовут Ода. Как отсортировать список?\n"
         "[m2] Спасибо. У нас тесты всегда пишем на pytest.\n"
-        "Ответ:\n"
+        "Стоит сохранить:\n"
         '[{"fact": "Пользователя зовут Ода", "category": "fact", "importance": 8, "quote": "Меня зовут Ода", '
         '"message_id": "m1"},\n'
         ' {"fact": "Тесты всегда пишем на pytest", "category": "convention", "importance": 7, '
@@ -89,9 +90,14 @@ _PROMPTS = {
     ),
 }
 _HEADINGS = {
-    "en": ("Now the user's messages:", "Answer:"),
-    "pl": ("Teraz wiadomości użytkownika:", "Odpowiedź:"),
-    "ru": ("Теперь сообщения пользователя:", "Ответ:"),
+    "en": ("Now the user's messages:", "Worth keeping:"),
+    "pl": ("Teraz wiadomości użytkownika:", "Warto zachować:"),
+    "ru": ("Теперь сообщения пользователя:", "Стоит сохранить:"),
+}
+_TRANSCRIPT = {
+    "en": ("Now a conversation; what an assistant says in it does not count:", "Worth keeping:"),
+    "pl": ("Teraz rozmowa; to, co mówi w niej asystent, się nie liczy:", "Warto zachować:"),
+    "ru": ("Теперь разговор; то, что говорит в нём ассистент, не считается:", "Стоит сохранить:"),
 }
 _SINCE = {
     "en": "Now the same for my messages above, from “{start}” on.",
@@ -123,13 +129,21 @@ def language_hint(conversation: Iterable[Said]) -> str:
 
 
 def transcript(conversation: Sequence[Said]) -> str:
-    """The user's messages, in lines ``[id] text``. What assistants and tools say proves nothing, and a small model
-    takes it for what is asked for, so it is left out. Long messages keep their beginning and end."""
-    return "\n".join(
-        f"[{message.id}] {_shortened(message.content.strip())}"
-        for message in conversation
-        if message.role == "user" and message.content.strip()
-    )
+    """What the user states, in lines ``[id] text``. Questions, greetings and pasted text are left out, and so is what
+    assistants and tools say: it proves nothing, and a small model answers it instead of the question. Long messages
+    keep their beginning and end."""
+    stated = ((message.id, _stated(message.content)) for message in conversation if message.role == "user")
+    return "\n".join(f"[{name}] {_shortened(text)}" for name, text in stated if text)
+
+
+def _stated(text: str) -> str:
+    kept = []
+    for each in read(text):
+        sentence = " ".join(text[each.sentence.start : each.sentence.end].split())
+        asks = each.label is Label.QUESTION and sentence.endswith("?")
+        if not asks and each.label not in (Label.SMALL_TALK, Label.OFF_RECORD):
+            kept.append(sentence)
+    return " ".join(kept)
 
 
 def _shortened(text: str) -> str:
@@ -141,6 +155,12 @@ def extraction_messages(conversation: Sequence[Said], language: str = "") -> lis
     heading, ending = _HEADINGS.get(language, _HEADINGS["en"])
     text = f"{extraction_prompt(language)}\n\n{heading}\n{transcript(conversation)}\n{ending}"
     return [{"role": "user", "content": text}]
+
+
+def conversation_prompt(conversation: str, language: str = "") -> str:
+    """The same question about a transcript in any form."""
+    heading, ending = _TRANSCRIPT.get(language, _TRANSCRIPT["en"])
+    return f"{extraction_prompt(language)}\n\n{heading}\n{conversation.rstrip()}\n\n{ending}"
 
 
 def continuing_messages(first: Said, language: str = "") -> list[dict[str, str]]:

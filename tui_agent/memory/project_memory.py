@@ -25,7 +25,7 @@ from tui_agent.memory.chroma_collection import collection_name
 from tui_agent.memory.chroma_index import ChromaIndex
 from tui_agent.memory.database import Database
 from tui_agent.memory.extraction_parse import ExtractedItem, clamp_importance, parse_items, read_kind
-from tui_agent.memory.extraction_prompt import extraction_prompt
+from tui_agent.memory.extraction_prompt import conversation_prompt
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.legacy_store import LegacyImport, LegacyStore, find_legacy_store, import_legacy
@@ -271,7 +271,7 @@ class ProjectMemory:
     def _extract(self, conversation: str) -> list[ExtractedItem]:
         if not conversation.strip():
             return []
-        prompt = f"{extraction_prompt(language_of(conversation))}\n\n{conversation}\n"
+        prompt = conversation_prompt(conversation, language_of(conversation))
         found: list[ExtractedItem] = []
         for item in parse_items(self._ask(prompt)):
             if all(item.fact != other.fact for other in found):
