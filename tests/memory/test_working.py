@@ -508,6 +508,53 @@ async def test_room_is_made_first_and_nothing_that_came_back_is_pushed_out(db):
     assert last_eviction < min(i for i, event in enumerate(after) if event.event == "brought_back")
 
 
+async def test_what_answers_the_question_already_does_not_leave_for_what_fits_it_less(db):
+    mem = memory(db, max_tokens=260)
+    answer = await mem.add("log", "the harbour crane lifts forty tons " + filler(30, 1))
+    for number in range(2, 5):
+        await put_away(mem, f"someone saw the harbour crane {filler(40, number)}")
+    for number in range(10, 14):
+        await mem.add("edit", filler(20, number))
+    mem.touch(answer)
+    if answer not in ids(mem.hot()):
+        await mem.bring_back(answer)
+    found = await mem.recall("the harbour crane lifts tons", top_k=3)
+    assert found
+    assert answer in ids(mem.hot())
+    assert answer in [item.id for item in found.record.near if item.status == "visible"]
+
+
+async def test_a_name_inside_the_name_of_a_test_is_found(db):
+    mem = memory(db)
+    wanted = await put_away(mem, "test_retry_it_stops_early PASSED", "test_result")
+    await put_away(mem, "test_other_thing PASSED", "test_result")
+    found = await mem.recall("what about retryIt?")
+    assert found == [wanted]
+    assert found.record.items[0].terms[0].value > 0
+
+
+async def test_a_word_in_every_item_still_finds_them(db):
+    mem = memory(db)
+    made = [await put_away(mem, f"crane report {number}") for number in range(3)]
+    assert set(await mem.recall("crane")) == set(made)
+
+
+async def test_a_form_that_no_item_holds_meets_words_with_the_same_beginning(db):
+    mem = memory(db)
+    wanted = await put_away(mem, "the kubernetesization of everything")
+    await put_away(mem, "nothing else")
+    assert await mem.recall("kubernetesizing") == [wanted]
+
+
+async def test_one_put_away_item_can_be_looked_up(db):
+    mem = memory(db, recall_cooldown_steps=4)
+    made = await put_away(mem, "the text", summary="short")
+    row = await mem.cold_item(made)
+    assert (row.text, row.summary, row.cooldown) == ("the text", "short", 4)
+    assert await mem.cold_item("nothing") is None
+    assert await mem.cold_item(await mem.add("log", "hot")) is None
+
+
 async def test_recall_never_displaces_pins(db):
     mem = memory(db, max_tokens=300, max_pinned_tokens=250)
     notes = [await mem.note(filler(30, number)) for number in range(5)]

@@ -104,9 +104,7 @@ def chat(
     flags = flags_of(
         model=model, embed_model=embed_model, host=host, embedded=embedded, no_tools=no_tools, think=think, theme=theme
     )
-    opened, paths = open_project(directory or project)
-    loaded = settings_for(opened, paths, flags)
-    raise typer.Exit(run_chat(opened, paths, loaded, session or ("continue" if resume else "new")))
+    raise typer.Exit(run_chat(directory or project, flags, session or ("continue" if resume else "new")))
 
 
 @app.command(

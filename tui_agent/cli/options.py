@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from tui_agent.project import Project, ProjectError, UserPaths
-from tui_agent.settings import Loaded, SettingsError, load_settings
+if TYPE_CHECKING:
+    from tui_agent.project import Project, UserPaths
+    from tui_agent.settings import Loaded
 
 USAGE = 2
 
@@ -64,6 +65,8 @@ def flags_of(
 
 def open_project(path: Path) -> tuple[Project, UserPaths]:
     """The project at ``path`` and the user's own folders; exits with a sentence when it is no folder."""
+    from tui_agent.project import Project, ProjectError, UserPaths
+
     try:
         return Project.open(path), UserPaths.find(os.environ)
     except ProjectError as error:
@@ -72,6 +75,8 @@ def open_project(path: Path) -> tuple[Project, UserPaths]:
 
 def settings_for(project: Project, paths: UserPaths, flags: dict[str, Any]) -> Loaded:
     """Settings by files, environment and flags; exits with a sentence for a bad flag."""
+    from tui_agent.settings import SettingsError, load_settings
+
     try:
         return load_settings(project, paths, os.environ, flags)
     except SettingsError as error:

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tui_agent.project import MEMORY_DIR, Project, UserPaths
+from tui_agent.project import MEMORY_DIR, UserPaths
 from tui_agent.settings import load_settings
 
 
@@ -51,11 +51,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0 if server_answers(load_settings(None, paths).settings.host) else 1
     if args.source is None or not args.source.is_dir():
         parser.error("name the folder of the sample project")
-    project = Project.open(copy_sample(args.source, paths.sample_dir))
-    loaded = load_settings(project, paths)
+    copy = copy_sample(args.source, paths.sample_dir)
     from tui_agent.cli.chat import run_chat
 
-    return run_chat(project, paths, loaded, "continue", seed=project.seed_path)
+    return run_chat(copy, {}, "continue", seed=True)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class ColdStore:
         db.migrate("working memory", MIGRATIONS)
         self._search = ColdSearch(db)
         self._unindexed: dict[int, Symbols] = {}
+        self._embedders: dict[str, int] = {}
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -138,11 +139,14 @@ class ColdStore:
         return len(rows)
 
     def _embedder(self, connection: sqlite3.Connection, identity: str, dimension: int) -> int:
+        if identity in self._embedders:
+            return self._embedders[identity]
         sql = "SELECT number FROM wm_embedders WHERE identity = ?"
         row = connection.execute(sql, (identity,)).fetchone()
         if row is None:
             connection.execute("INSERT INTO wm_embedders(identity, dimension) VALUES (?, ?)", (identity, dimension))
-            row = connection.execute(sql, (identity,)).fetchone()
+            return int(connection.execute(sql, (identity,)).fetchone()[0])
+        self._embedders[identity] = int(row[0])  # only what was there before: a new row may yet be taken back
         return int(row[0])
 
     def _write_vector(self, connection: sqlite3.Connection, number: int, identity: str, vector: Vector) -> None:

@@ -35,56 +35,61 @@ EXTRACTION_SCHEMA: dict[str, Any] = {
 # echoes it: no user has said it.
 _PROMPTS = {
     "en": (
-        "List what the user says about themselves or the project that will still matter in other conversations: "
-        "lasting facts, preferences, decisions, conventions, known problems.\n"
-        "Leave out questions, small talk and single tasks; ideas only considered or rejected; pasted text; passwords "
-        "and keys; counts, statuses and dates that change; and what the user does not want stored. A later statement "
-        "replaces an earlier one.\n"
-        f"Answer with a JSON list and nothing else, at most {MOST_ITEMS} items; [] when there is nothing. “fact” is "
-        "one short sentence in the user's language and words, “category” is fact, preference, decision, convention or "
-        "problem, “importance” is 1 to 10, “quote” is copied exactly from a message, “message_id” is that message.\n\n"
+        "Go through a user's messages and list each statement that will still matter in other conversations: facts "
+        "about the user or the project, preferences, decisions, conventions, known problems.\n"
+        "Leave out single tasks, ideas only considered or rejected, passwords and keys, counts and statuses that "
+        "change, and what must not be stored. When a later statement corrects an earlier one, list only the later.\n"
+        f"Answer with a JSON list and nothing else, at most {MOST_ITEMS} items. “fact”: one short sentence in the "
+        "user's language and words. “category”: fact, preference, decision, convention or problem. “importance”: 1 to "
+        "10. “quote”: the user's words, copied without any change. “message_id”: where they stand.\n\n"
         "Example:\n"
-        "[m1] My name is Oda. How do I sort a list?\n"
-        "[m2] Thanks. Here we always write tests with pytest.\n"
+        "[m1] My name is Oda. Answer with short examples, please.\n"
+        "[m2] Run the linter. We always write tests with pytest.\n"
         "Worth keeping:\n"
         '[{"fact": "The user\'s name is Oda", "category": "fact", "importance": 8, "quote": "My name is Oda", '
         '"message_id": "m1"},\n'
+        ' {"fact": "Answer with short examples", "category": "preference", "importance": 7, '
+        '"quote": "Answer with short examples", "message_id": "m1"},\n'
         ' {"fact": "We always write tests with pytest", "category": "convention", "importance": 7, '
-        '"quote": "we always write tests with pytest", "message_id": "m2"}]'
+        '"quote": "We always write tests with pytest", "message_id": "m2"}]'
     ),
     "pl": (
-        "Wypisz to, co użytkownik mówi o sobie lub o projekcie i co będzie ważne w innych rozmowach: trwałe fakty, "
-        "preferencje, decyzje, konwencje, znane problemy.\n"
-        "Pomiń pytania, pogawędki i jednorazowe zadania; pomysły tylko rozważane albo odrzucone; wklejony tekst; hasła "
-        "i klucze; liczby, stany i daty, które się zmieniają; oraz to, czego użytkownik nie chce zapisywać. Późniejsze "
-        "stwierdzenie zastępuje wcześniejsze.\n"
-        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji; [] gdy nic nie ma. „fact” to jedno krótkie "
-        "zdanie po polsku, słowami użytkownika, „category” to fact, preference, decision, convention albo problem, "
-        "„importance” to 1 do 10, „quote” to dokładna kopia słów z wiadomości, „message_id” to ta wiadomość.\n\n"
+        "Przejrzyj wiadomości użytkownika i wypisz każde stwierdzenie, które będzie ważne w innych rozmowach: fakty o "
+        "użytkowniku lub projekcie, preferencje, decyzje, konwencje, znane problemy.\n"
+        "Pomiń jednorazowe zadania, pomysły tylko rozważane albo odrzucone, hasła i klucze, liczby i stany, które się "
+        "zmieniają, oraz to, czego nie wolno zapisywać. Gdy późniejsze stwierdzenie poprawia wcześniejsze, wypisz tylko "
+        "późniejsze.\n"
+        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji. „fact”: jedno krótkie zdanie po polsku, słowami "
+        "użytkownika. „category”: fact, preference, decision, convention albo problem. „importance”: 1 do 10. „quote”: "
+        "słowa użytkownika, skopiowane bez żadnej zmiany. „message_id”: gdzie stoją.\n\n"
         "Przykład:\n"
-        "[m1] Mam na imię Oda. Jak posortować listę?\n"
-        "[m2] Dzięki. U nas testy zawsze piszemy w pytest.\n"
+        "[m1] Mam na imię Oda. Odpowiadaj krótkimi przykładami.\n"
+        "[m2] Uruchom linter. U nas testy zawsze piszemy w pytest.\n"
         "Warto zachować:\n"
         '[{"fact": "Użytkowniczka ma na imię Oda", "category": "fact", "importance": 8, "quote": "Mam na imię Oda", '
         '"message_id": "m1"},\n'
+        ' {"fact": "Odpowiadaj krótkimi przykładami", "category": "preference", "importance": 7, '
+        '"quote": "Odpowiadaj krótkimi przykładami", "message_id": "m1"},\n'
         ' {"fact": "Testy zawsze piszemy w pytest", "category": "convention", "importance": 7, '
         '"quote": "testy zawsze piszemy w pytest", "message_id": "m2"}]'
     ),
     "ru": (
-        "Выпиши то, что пользователь говорит о себе или о проекте и что будет важно в других разговорах: устойчивые "
-        "факты, предпочтения, решения, соглашения, известные проблемы.\n"
-        "Пропусти вопросы, болтовню и разовые задачи; идеи, которые только обсуждались или отвергнуты; вставленный "
-        "текст; пароли и ключи; количества, состояния и даты, которые меняются; и то, что пользователь просит не "
-        "записывать. Более позднее утверждение заменяет раннее.\n"
-        f"Ответь только списком JSON, не больше {MOST_ITEMS} пунктов; [] если ничего нет. «fact» — одно короткое "
-        "предложение по-русски, словами пользователя, «category» — fact, preference, decision, convention или problem, "
-        "«importance» — от 1 до 10, «quote» — точная копия слов из сообщения, «message_id» — это сообщение.\n\n"
+        "Просмотри сообщения пользователя и выпиши каждое утверждение, которое будет важно в других разговорах: факты о "
+        "пользователе или проекте, предпочтения, решения, соглашения, известные проблемы.\n"
+        "Пропусти разовые задачи, идеи, которые только обсуждались или отвергнуты, пароли и ключи, количества и "
+        "состояния, которые меняются, и то, что нельзя записывать. Если более позднее утверждение исправляет раннее, "
+        "выпиши только позднее.\n"
+        f"Ответь только списком JSON, не больше {MOST_ITEMS} пунктов. «fact»: одно короткое предложение по-русски, "
+        "словами пользователя. «category»: fact, preference, decision, convention или problem. «importance»: от 1 до "
+        "10. «quote»: слова пользователя, скопированные без изменений. «message_id»: где они стоят.\n\n"
         "Пример:\n"
-        "[m1] Меня зовут Ода. Как отсортировать список?\n"
-        "[m2] Спасибо. У нас тесты всегда пишем на pytest.\n"
+        "[m1] Меня зовут Ода. Отвечай короткими примерами.\n"
+        "[m2] Запусти линтер. У нас тесты всегда пишем на pytest.\n"
         "Стоит сохранить:\n"
         '[{"fact": "Пользователя зовут Ода", "category": "fact", "importance": 8, "quote": "Меня зовут Ода", '
         '"message_id": "m1"},\n'
+        ' {"fact": "Отвечай короткими примерами", "category": "preference", "importance": 7, '
+        '"quote": "Отвечай короткими примерами", "message_id": "m1"},\n'
         ' {"fact": "Тесты всегда пишем на pytest", "category": "convention", "importance": 7, '
         '"quote": "тесты всегда пишем на pytest", "message_id": "m2"}]'
     ),

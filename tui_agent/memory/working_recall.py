@@ -272,6 +272,15 @@ class Recalling(Core):
                     items = [known[item_id][0] for item_id in ids]
         return ColdPage(tuple(map(self._cold_row, items)), total)
 
+    async def cold_item(self, item_id: str) -> ColdItem | None:
+        """One put-away item, or ``None`` when there is none of that id."""
+        async with self._lock:
+            await self._prepare()
+            await self._flush()
+            found = await self.store.db.run(self.store.items, self.scope.key, [item_id])
+        item, zone = found.get(item_id, (None, ""))
+        return self._cold_row(item) if item is not None and zone == "cold" else None
+
     @staticmethod
     def _far(hit: Hit) -> bool:
         return hit.relevance < THRESHOLD and not hit.names

@@ -92,6 +92,32 @@ class TuiAgentApp(App[None]):
         self.theme = wanted
         self.chat = ChatScreen(self.project_name)
 
+    def configure(
+        self,
+        *,
+        theme: str | None = None,
+        keymap: Mapping[str, str] | None = None,
+        theme_folders: tuple[Path, ...] = (),
+        cursor_blink: bool = False,
+    ) -> None:
+        """Take over settings that were read after the first paint."""
+        themes, problems = load_themes(theme_folders)
+        for item in themes:
+            self.register_theme(item)
+        self.theme_names = list(dict.fromkeys(item.name for item in themes))
+        if theme is not None and theme not in self.available_themes:
+            problems.append(f"There is no theme {theme}; known are {', '.join(self.theme_names)}.")
+        elif theme is not None and theme != self.theme:
+            self.theme = theme
+        if keymap:
+            self.keymap = Keymap(keymap)
+            self.set_keymap(self.keymap.changed)
+            problems += self.keymap.problems
+        self.cursor_blink = cursor_blink
+        self.chat.configured()
+        for sentence in problems:
+            self.chat.post_message(Happened(Notice("warning", sentence), in_turn=False))
+
     def get_css_variables(self) -> dict[str, str]:
         self.theme_variables = with_ours(super().get_css_variables())
         return self.theme_variables

@@ -86,15 +86,20 @@ class ChatScreen(TurnScreen):
     def on_mount(self) -> None:
         self.hot.add_class("-active")
         self.composer.set_placeholder("Ask, or say what to remember. / for commands")
+        self.configured()
+        self.refresh_header()
+        self.refresh_counts()
+
+    def configured(self) -> None:
+        """Use the keys and settings that the app holds now."""
         keymap = self.host.keymap
         self.composer.queue_key = shown(keymap.keys("composer.unqueue"))
         self.composer.editor.send_keys = frozenset(keymap.keys("composer.send").split(","))
         self.composer.editor.newline_keys = frozenset(keymap.keys("composer.newline").split(","))
-        self.status.help = self.host.keymap.hint("app.help")
+        self.composer.editor.cursor_blink = self.host.cursor_blink
+        self.status.help = keymap.hint("app.help")
         self.status.redraw()
-        self.refresh_header()
         self.refresh_keys()
-        self.refresh_counts()
 
     # -- session ---------------------------------------------------------------------------------------------------
 
