@@ -142,12 +142,16 @@ def test_the_sample_is_alive_and_its_items_move_by_key(sample: Callable[..., Ter
     terminal.wait("bring back")
     terminal.type("r")
     terminal.wait("was brought back")
-    terminal.type("f4", "enter")
-    terminal.wait("score")
-    terminal.type("esc", "esc")
+    terminal.type("f4")
+    terminal.wait("w why")
+    terminal.type("enter")
+    terminal.wait("holds until")
+    terminal.type("esc")
+    terminal.wait(lambda text: "holds until" not in text)
     terminal.type("f5")
     terminal.wait("waits for your yes")
     terminal.type("esc")
+    terminal.wait(lambda text: "waits for your yes" not in text)
     assert terminal.leave() == 0
 
 
