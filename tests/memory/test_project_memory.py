@@ -151,7 +151,7 @@ def test_extraction_sends_one_user_message_with_the_conversation_and_stores_noth
     ]
     assert [message["role"] for message in server.chats[0]] == ["user"]
     assert CONVERSATION in server.chats[0][0]["content"]
-    assert "trwałe fakty, preferencje, decyzje, konwencje" in server.chats[0][0]["content"]
+    assert "preferencje, decyzje, konwencje, znane problemy" in server.chats[0][0]["content"]
     assert memory.facts.live() == []
     assert memory.recall("Go") == []
     assert memory.extract_facts_from_conversation("  \n") == []

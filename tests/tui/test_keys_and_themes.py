@@ -129,7 +129,7 @@ def test_themes_come_from_the_package_when_it_has_them(tmp_path: Path, monkeypat
     folder = tmp_path / "themes"
     folder.mkdir()
     (folder / "only.yaml").write_text("name: only\ncolors: {primary: red}\n")
-    monkeypatch.setattr(themes.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
     assert [name for name, _ in themes.theme_files()] == ["only.yaml"]
 
 

@@ -44,7 +44,6 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
             block.notes.append(f"{section.name} was emptied; what it said no longer holds.")
 
     visible = set(prompt.visible) | core.refs_in_files()
-    masked = {*masked, *core.not_now}
     settings = core.settings.recall
     record = await core.recaller.recall(
         text,
@@ -52,6 +51,7 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
         session_id=core.session_id,
         visible=visible,
         masked=masked,
+        put_away=core.not_now,
         top_k=settings.top_k,
         threshold=settings.threshold,
         max_tokens=settings.max_tokens,

@@ -47,7 +47,7 @@ async def open_core(stores: Stores, settings: Settings, connection: Connection, 
         calibrate=wm.calibrate,
     )
     await working.load(session.id)
-    recaller = Recaller(db, stores.facts, stores.history, working, connection.lazy_embedder)
+    recaller = Recaller(db, stores.facts, stores.history, working, connection.lazy_embedder, sources.notes)
     core = Core(stores, settings, connection, sources, working, recaller, estimator, session.id)
     core.goal = session.goal
     core.title = session.title

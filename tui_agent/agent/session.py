@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
@@ -221,6 +222,10 @@ class Session:
             await asyncio.to_thread(self._stores.ledger.sync_files)
         except (StoreError, MemoryFileError) as error:
             self._emit(Notice("warning", str(error), key="upkeep"))
+        await self._core.recaller.warm()
+        # What lives as long as the session is kept out of later collections, which would make typing stutter.
+        gc.collect()
+        gc.freeze()
 
     async def _warm(self) -> None:
         try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_agent.agent.prompt import Section
 from tui_agent.agent.stores import Stores
-from tui_agent.memory.places import RULES
+from tui_agent.memory.places import RULES, MemoryFileError
 from tui_agent.memory.prompt_files import Count, PromptCaps, PromptSection, prompt_sections, section_notes
 from tui_agent.memory.rules import RulesSet, load_rules
 from tui_agent.memory.skills import Skill, index_text, load_skills, match
@@ -27,6 +28,7 @@ class _Read:
     sections: tuple[PromptSection, ...]
     problems: tuple[str, ...]
     facts_in_files: tuple[Fact, ...]
+    notes: dict[str, str]
 
 
 class PromptSources:
@@ -39,7 +41,7 @@ class PromptSources:
         self._stores = stores
         self._settings = settings
         self._count = count
-        self._read = _Read(RulesSet(), (), (), (), ())
+        self._read = _Read(RulesSet(), (), (), (), (), {})
 
     @property
     def rules(self) -> RulesSet:
@@ -81,7 +83,20 @@ class PromptSources:
         )
         problems = [*rules.problems, *loaded.problems, *section_notes(sections), *self._stores.files.problems()]
         facts = tuple(fact for fact in live if fact.target_line)
-        self._read = _Read(rules, loaded.skills, tuple(sections), tuple(dict.fromkeys(problems)), facts)
+        self._read = _Read(rules, loaded.skills, tuple(sections), tuple(dict.fromkeys(problems)), facts, self._notes())
+
+    def _notes(self) -> dict[str, str]:
+        """Memory files that are not in the fixed part, by name; what cannot be read is in ``problems``."""
+        found: dict[str, str] = {}
+        for name in self._stores.files.listing():
+            if name.startswith(("knowledge/projects/", "conversations/summaries/")):
+                with contextlib.suppress(MemoryFileError):
+                    found[name] = self._stores.files.read(name)
+        return found
+
+    def notes(self) -> dict[str, str]:
+        """Texts about projects and summaries of conversations, for recall to search."""
+        return self._read.notes
 
     def sections(self) -> list[Section]:
         """The parts of the fixed part, in order, with the skill index last."""

@@ -45,7 +45,7 @@ _PROMPTS = {
         "Example:\n"
         "[m1] My name is Oda. Answer with short examples, please.\n"
         "[m2] Run the linter. We always write tests with pytest.\n"
-        "Worth keeping:\n"
+        "Worth keeping, as JSON:\n"
         '[{"fact": "The user\'s name is Oda", "category": "fact", "importance": 8, "quote": "My name is Oda", '
         '"message_id": "m1"},\n'
         ' {"fact": "Answer with short examples", "category": "preference", "importance": 7, '
@@ -57,15 +57,15 @@ _PROMPTS = {
         "Przejrzyj wiadomości użytkownika i wypisz każde stwierdzenie, które będzie ważne w innych rozmowach: fakty o "
         "użytkowniku lub projekcie, preferencje, decyzje, konwencje, znane problemy.\n"
         "Pomiń jednorazowe zadania, pomysły tylko rozważane albo odrzucone, hasła i klucze, liczby i stany, które się "
-        "zmieniają, oraz to, czego nie wolno zapisywać. Gdy późniejsze stwierdzenie poprawia wcześniejsze, wypisz tylko "
-        "późniejsze.\n"
-        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji. „fact”: jedno krótkie zdanie po polsku, słowami "
-        "użytkownika. „category”: fact, preference, decision, convention albo problem. „importance”: 1 do 10. „quote”: "
-        "słowa użytkownika, skopiowane bez żadnej zmiany. „message_id”: gdzie stoją.\n\n"
+        "zmieniają, oraz to, czego nie wolno zapisywać. Gdy późniejsze stwierdzenie poprawia wcześniejsze, wypisz "
+        "tylko późniejsze.\n"
+        f"Odpowiedz wyłącznie listą JSON, najwyżej {MOST_ITEMS} pozycji. „fact”: jedno krótkie zdanie po polsku, "
+        "słowami użytkownika. „category”: fact, preference, decision, convention albo problem. „importance”: 1 do 10. "
+        "„quote”: słowa użytkownika, skopiowane bez żadnej zmiany. „message_id”: gdzie stoją.\n\n"
         "Przykład:\n"
         "[m1] Mam na imię Oda. Odpowiadaj krótkimi przykładami.\n"
         "[m2] Uruchom linter. U nas testy zawsze piszemy w pytest.\n"
-        "Warto zachować:\n"
+        "Warto zachować, jako JSON:\n"
         '[{"fact": "Użytkowniczka ma na imię Oda", "category": "fact", "importance": 8, "quote": "Mam na imię Oda", '
         '"message_id": "m1"},\n'
         ' {"fact": "Odpowiadaj krótkimi przykładami", "category": "preference", "importance": 7, '
@@ -74,8 +74,8 @@ _PROMPTS = {
         '"quote": "testy zawsze piszemy w pytest", "message_id": "m2"}]'
     ),
     "ru": (
-        "Просмотри сообщения пользователя и выпиши каждое утверждение, которое будет важно в других разговорах: факты о "
-        "пользователе или проекте, предпочтения, решения, соглашения, известные проблемы.\n"
+        "Просмотри сообщения пользователя и выпиши каждое утверждение, которое будет важно в других разговорах: факты "
+        "о пользователе или проекте, предпочтения, решения, соглашения, известные проблемы.\n"
         "Пропусти разовые задачи, идеи, которые только обсуждались или отвергнуты, пароли и ключи, количества и "
         "состояния, которые меняются, и то, что нельзя записывать. Если более позднее утверждение исправляет раннее, "
         "выпиши только позднее.\n"
@@ -85,7 +85,7 @@ _PROMPTS = {
         "Пример:\n"
         "[m1] Меня зовут Ода. Отвечай короткими примерами.\n"
         "[m2] Запусти линтер. У нас тесты всегда пишем на pytest.\n"
-        "Стоит сохранить:\n"
+        "Стоит сохранить, как JSON:\n"
         '[{"fact": "Пользователя зовут Ода", "category": "fact", "importance": 8, "quote": "Меня зовут Ода", '
         '"message_id": "m1"},\n'
         ' {"fact": "Отвечай короткими примерами", "category": "preference", "importance": 7, '
@@ -95,14 +95,14 @@ _PROMPTS = {
     ),
 }
 _HEADINGS = {
-    "en": ("Now the user's messages:", "Worth keeping:"),
-    "pl": ("Teraz wiadomości użytkownika:", "Warto zachować:"),
-    "ru": ("Теперь сообщения пользователя:", "Стоит сохранить:"),
+    "en": ("Now the user's messages:", "Worth keeping, as JSON:"),
+    "pl": ("Teraz wiadomości użytkownika:", "Warto zachować, jako JSON:"),
+    "ru": ("Теперь сообщения пользователя:", "Стоит сохранить, как JSON:"),
 }
 _TRANSCRIPT = {
-    "en": ("Now a conversation; what an assistant says in it does not count:", "Worth keeping:"),
-    "pl": ("Teraz rozmowa; to, co mówi w niej asystent, się nie liczy:", "Warto zachować:"),
-    "ru": ("Теперь разговор; то, что говорит в нём ассистент, не считается:", "Стоит сохранить:"),
+    "en": ("Now a conversation; what an assistant says in it does not count:", "Worth keeping, as JSON:"),
+    "pl": ("Teraz rozmowa; to, co mówi w niej asystent, się nie liczy:", "Warto zachować, jako JSON:"),
+    "ru": ("Теперь разговор; то, что говорит в нём ассистент, не считается:", "Стоит сохранить, как JSON:"),
 }
 _SINCE = {
     "en": "Now the same for my messages above, from “{start}” on.",

@@ -84,7 +84,8 @@ class LexicalIndex:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        # By number of the document; plain lists of texts keep the garbage collector out of it.
+        # By number of the document. The garbage collector does not follow lists and dictionaries of plain texts and
+        # numbers; many thousands of objects or sets in their place would make it stop the whole app for a while.
         self._refs: list[str] = []
         self._digests: list[bytes] = []
         self._terms: list[tuple[str, ...]] = []
@@ -94,7 +95,7 @@ class LexicalIndex:
         self._total_length = 0.0
         self._postings: dict[str, dict[int, int]] = {}
         self._arrays: dict[str, tuple[NDArray[np.int64], Floats]] = {}
-        self._grams: dict[str, set[str]] = {}
+        self._grams: dict[str, dict[str, None]] = {}
         self._similar_known: dict[str, list[tuple[str, float]]] = {}
 
     def __len__(self) -> int:
@@ -168,9 +169,9 @@ class LexicalIndex:
         self._similar_known.clear()
         for gram in set(ngrams(term, (3,))):
             if known:
-                self._grams.setdefault(gram, set()).add(term)
+                self._grams.setdefault(gram, {})[term] = None
             elif gram in self._grams:
-                self._grams[gram].discard(term)
+                self._grams[gram].pop(term, None)
                 if not self._grams[gram]:
                     del self._grams[gram]
 
@@ -260,7 +261,7 @@ class LexicalIndex:
         grams = set(ngrams(word, (3,)))
         shared: Counter[str] = Counter()
         for gram in grams:
-            shared.update(self._grams.get(gram, ()))
+            shared.update(self._grams.get(gram, {}).keys())
         # A word of n letters has about n padded trigrams; the share of common ones bounds how alike two spellings are.
         alike = (
             (2 * number / (len(grams) + len(term)), term)

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tui_agent.memory.choosing import Candidate, Limits, choose, to_item
+from tui_agent.memory.choosing import NEAR, Candidate, Limits, choose, to_item
 from tui_agent.memory.database import Database
 from tui_agent.memory.fact_index import FactHits, FactIndex, embedded_text
 from tui_agent.memory.facts import FactStore
@@ -34,7 +34,7 @@ STORES = ("fact", "cold", "file")
 """The stores that feed an answer by themselves; ``message`` is searched on request."""
 
 _CANDIDATES = 40
-_COLD_HITS, _COLD_KEPT = 30, 20
+_COLD_HITS, _COLD_KEPT = 24, 16
 _OLD_DAYS, _RECENT_DAYS = 365.0, 30.0
 _EMBED_BATCH = 64
 _EMBED_PATIENCE_S = 2.5
@@ -106,19 +106,15 @@ class Recaller:
         query = _sound(query)
         vector = await self._query_vector(query)
         embedded = time.perf_counter()
-        candidates: list[Candidate] = []
-        meaning = False
-        if "fact" in stores or "file" in stores:
-            hits, notes = await self._find(query, vector, notes="file" in stores)
-            meaning = hits.has_vectors
-            candidates += [c for c in await self._described(hits, notes) if c.ref.partition(":")[0] in stores]
-        if "cold" in stores:
-            cold = await self._cold(query, vector, _COLD_HITS)
-            meaning = meaning or any(term.name == "meaning" and term.value for c in cold for term in c.terms)
-            candidates += cold
-        if "message" in stores:
-            candidates += await self._messages(query, None, session_id)
         limits = Limits(top_k, threshold, max_tokens, frozenset(visible), frozenset(masked), frozenset(put_away))
+        # Side by side: one waits for the database while the other computes.
+        parts = await asyncio.gather(
+            self._known(query, vector, limits, stores),
+            self._cold(query, vector, _COLD_HITS, _COLD_KEPT) if "cold" in stores else _nothing(),
+            self._messages(query, None, session_id) if "message" in stores else _nothing(),
+        )
+        candidates = [candidate for part in parts for candidate in part]
+        meaning = any(_by_meaning(candidate) for candidate in candidates)
         items, near = await asyncio.to_thread(choose, candidates, limits, count, query)
         return RecallRecord(
             query=query,
@@ -141,7 +137,7 @@ class Recaller:
     async def search_cold(self, query: str, limit: int = 10) -> list[RecalledItem]:
         """Put-away items that fit ``query``, best first, with the items around them taken into account; none moves."""
         query = _sound(query)
-        found = await self._cold(query, await self._query_vector(query), max(_COLD_HITS, 6 * limit), limit)
+        found = await self._cold(query, await self._query_vector(query), max(60, 6 * limit), limit)
         return [to_item(candidate, query, _no_count) for candidate in found]
 
     async def _query_vector(self, query: str) -> Vector | None:
@@ -175,17 +171,29 @@ class Recaller:
             if delta is not None:
                 await asyncio.to_thread(self._index.apply, delta)
 
-    async def _find(self, query: str, vector: Vector | None, *, notes: bool) -> tuple[FactHits, Mapping[str, str]]:
+    async def _known(
+        self, query: str, vector: Vector | None, limits: Limits, stores: Collection[str]
+    ) -> list[Candidate]:
+        """Facts and notes that fit ``query``, best first, as many as the answer and its explanation can use."""
+        wanted = [store for store in ("fact", "file") if store in stores]
+        if not wanted:
+            return []
         await self._refresh()
 
         def find() -> tuple[FactHits, Mapping[str, str]]:
-            texts = self._notes() if notes and self._notes is not None else {}
-            return self._index.find(query, vector, texts, _CANDIDATES), texts
+            texts = self._notes() if "file" in wanted and self._notes is not None else {}
+            return self._index.find(query, vector, texts, max(_CANDIDATES, limits.top_k)), texts
 
-        return await asyncio.to_thread(find)
+        hits, notes = await asyncio.to_thread(find)
+        passed_over = sum(
+            ref in limits.visible or ref in limits.masked or ref in limits.put_away
+            for ref in {*hits.words, *hits.meaning}
+        )
+        found = await self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
+        return [candidate for candidate in found if candidate.ref.partition(":")[0] in wanted]
 
-    async def _described(self, hits: FactHits, notes: Mapping[str, str]) -> list[Candidate]:
-        """Hits with their rows as they are at this moment: what has expired or gone since is dropped."""
+    async def _described(self, hits: FactHits, notes: Mapping[str, str], most: int) -> list[Candidate]:
+        """The best hits with their rows as they are at this moment: what has expired or gone since is dropped."""
         scored = {}
         for ref in dict.fromkeys((*hits.words, *hits.meaning)):
             words, meaning = hits.words.get(ref), hits.meaning.get(ref)
@@ -196,7 +204,7 @@ class Recaller:
             if hits.has_vectors:
                 note = f"cosine {meaning.cosine:.2f}" if meaning is not None else "no vector"
                 scored[ref].append(Term("meaning", by_meaning, note))
-        kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:_CANDIDATES]
+        kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:most]
         rows, rivals = await self._db.run(self._rows, [ref[5:] for ref in kept if ref.startswith("fact:")])
         now = utc_now()
         candidates: list[Candidate] = []
@@ -337,6 +345,14 @@ def _candidate(store: str, entry: Ranked, one: Found, text: str) -> Candidate:
         f"{store}:{entry.passage.ref}", text, one.kind, one.source, created_at=entry.passage.created_at,
         terms=list(entry.terms),
     )  # fmt: skip
+
+
+async def _nothing() -> list[Candidate]:
+    return []
+
+
+def _by_meaning(candidate: Candidate) -> bool:
+    return any(term.name == "meaning" and term.note.startswith("cosine") for term in candidate.terms)
 
 
 def _sound(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from tui_agent.memory.cold_tables import LogLine
 from tui_agent.memory.rendering import Assembly, Block, in_order
 from tui_agent.memory.types import Term
-from tui_agent.memory.working_recall import THRESHOLD, Recalling
+from tui_agent.memory.working_recall import Recalling
 from tui_agent.memory.working_types import HotItem
 
 _MANIFEST_LINES = 5
@@ -52,7 +52,7 @@ class Reading(Recalling):
                 label = hit.summary.strip() or hit.text.strip().split("\n", 1)[0]
                 line = self._renderer.manifest_line(hit.id, hit.kind, label, hit.tokens)
                 cost = self._renderer.count(f"{line}\n") + 1
-                if hit.relevance >= THRESHOLD and cost <= free and hit.id not in self._hot.items:
+                if hit.fits and cost <= free and hit.id not in self._hot.items:
                     lines.append(line)
                     free -= cost
         return lines, max(0, self._cold_known - len(lines))

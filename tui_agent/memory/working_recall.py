@@ -6,16 +6,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from tui_agent.memory.cold_search import Hit, Query
+from tui_agent.memory.cold_search import THRESHOLD, Hit, Query
 from tui_agent.memory.cold_terms import index_terms
 from tui_agent.memory.hot import Item
 from tui_agent.memory.text import new_id, utc_now
 from tui_agent.memory.types import RecalledItem, RecallRecord, Vector
 from tui_agent.memory.working_core import Core
 from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Recalled
-
-THRESHOLD = 0.2
-"""Below this relevance a hit has nothing to do with the question; a name that was asked for always counts."""
 
 _NEAR = 5  # left-out items that the record names
 _PASSAGE = 80  # characters of a window when the best place in a long text is looked for
@@ -62,7 +59,7 @@ class Recalling(Core):
 
     def _why_not(self, hit: Hit) -> str:
         """Why a hit is not brought back: ``threshold``, ``cooldown``, or an empty string when it may be."""
-        if self._far(hit):
+        if not hit.fits:
             return "threshold"
         return "cooldown" if self._cooling(hit) else ""
 
@@ -267,7 +264,7 @@ class Recalling(Core):
             else:
                 items = await run(self.store.matching, scope, query, limit)
                 if not items and self._vectors.present:
-                    ids = [hit.id for hit in await self._find(query, limit, only_cold=True) if not self._far(hit)]
+                    ids = [hit.id for hit in await self._find(query, limit, only_cold=True) if hit.fits]
                     known = await run(self.store.items, scope, ids)
                     items = [known[item_id][0] for item_id in ids]
         return ColdPage(tuple(map(self._cold_row, items)), total)
@@ -280,10 +277,6 @@ class Recalling(Core):
             found = await self.store.db.run(self.store.items, self.scope.key, [item_id])
         item, zone = found.get(item_id, (None, ""))
         return self._cold_row(item) if item is not None and zone == "cold" else None
-
-    @staticmethod
-    def _far(hit: Hit) -> bool:
-        return hit.relevance < THRESHOLD and not hit.names
 
     def _cold_row(self, item: Item) -> ColdItem:
         return ColdItem(
