@@ -81,8 +81,6 @@ class Ours:
             await self.memory.note(step.text)
         else:
             await self.memory.add(step.kind, step.text, summary=step.summary)
-        while await self.memory.reembed():  # an agent is idle between its steps; the app does this then
-            pass
 
     async def ask(self, question: str) -> str:
         await self.memory.recall(question, TOP_K)

@@ -113,3 +113,8 @@ def test_the_ideal_items_of_the_extraction_cases_are_grounded_and_inventions_are
             wrong += [(row["id"], output["kind"], "extra", fact) for fact in said
                       if not any(all(stem.lower() in fact for stem in want) for want in allowed)]  # fmt: skip
     assert wrong == []
+
+
+def test_what_the_user_said_word_for_word_is_grounded_however_short() -> None:
+    assert grounded("We use Go", ["We use Go."])
+    assert not grounded("We use Go", ["We use Rust."])

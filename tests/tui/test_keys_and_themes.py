@@ -17,7 +17,7 @@ from tui_agent.tui.screens.chat import ChatScreen
 from tui_agent.tui.screens.inspector import InspectorScreen, WhyScreen
 from tui_agent.tui.screens.lists import ModelsScreen, RememberedScreen, SessionsScreen
 from tui_agent.tui.screens.pages import ContextScreen
-from tui_agent.tui.themes import ThemeError, load_themes, read_theme, with_ours
+from tui_agent.tui.themes import INK, ThemeError, load_themes, read_theme, with_ours
 from tui_agent.tui.widgets.cold_pane import ColdList
 from tui_agent.tui.widgets.editor import Editor
 from tui_agent.tui.widgets.hot_pane import HotList
@@ -78,6 +78,10 @@ def test_all_shipped_themes_load_and_there_are_enough_kinds() -> None:
     assert {theme.name for theme in found} >= {"ink", "paper", "contrast", "terminal"}
     assert any(not theme.dark for theme in found)
     assert any(theme.ansi for theme in found)
+
+
+def test_the_default_theme_is_what_its_file_says() -> None:
+    assert next(theme for theme in load_themes()[0] if theme.name == "ink") == INK
 
 
 @pytest.mark.parametrize("name", ["ink", "paper", "dusk", "contrast"])

@@ -23,6 +23,7 @@ def app_on(session: FakeSession, theme: str = "ink") -> TuiAgentApp:
 async def loaded(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app, TuiAgentApp)
+    await wait_until(pilot, lambda: app.chat.is_complete, "complete")
     await wait_until(pilot, lambda: app.chat.hot.view.budget and app.chat.transcript.entries, "loaded")
     session = app.session
     assert isinstance(session, FakeSession)

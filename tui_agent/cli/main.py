@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from tui_agent import __version__
 from tui_agent.cli.memory import register
@@ -28,11 +27,12 @@ from tui_agent.cli.options import (
     open_project,
     settings_for,
 )
+from tui_agent.cli.quick import QuickCommand, QuickGroup
 
 _GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
 
 
-class DefaultToChat(TyperGroup):
+class DefaultToChat(QuickGroup):
     """``tui-agent [PROJECT]`` is ``tui-agent chat [PROJECT]``; a folder named like a command is ``./memory``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -80,8 +80,9 @@ def root(
 
 
 @app.command(
+    cls=QuickCommand,
     epilog="\b\nExamples:\n  tui-agent chat -m qwen3:4b\n  tui-agent chat --embedded sample_project\n"
-    "  tui-agent chat --host http://127.0.0.1:11435"
+    "  tui-agent chat --host http://127.0.0.1:11435",
 )
 def chat(
     project: Annotated[

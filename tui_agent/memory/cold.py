@@ -16,7 +16,7 @@ import numpy as np
 
 from tui_agent.memory.cold_search import ColdSearch, Hit, Query
 from tui_agent.memory.cold_tables import INSERT, MIGRATIONS, UPDATE, Batch, Change, LogLine, digest
-from tui_agent.memory.cold_terms import SHORT_TEXT, index_terms
+from tui_agent.memory.cold_terms import index_terms
 from tui_agent.memory.database import Database
 from tui_agent.memory.hot import Item
 from tui_agent.memory.scoring import Calibration
@@ -256,31 +256,6 @@ class ColdStore:
             for number, vector in vectors:
                 if connection.execute("SELECT 1 FROM wm_items WHERE number = ?", (number,)).fetchone():
                     self._write_vector(connection, number, identity, vector)
-
-    def without_passages(self, scope: str, identity: str, limit: int) -> list[tuple[int, str]]:
-        """``(number, text)`` of long items, newest first, whose passages the embedder ``identity`` has not seen."""
-        rows = self.db.rows(
-            "SELECT number, text FROM wm_items i WHERE scope = ? AND length(text) > ? AND NOT EXISTS ("
-            "SELECT 1 FROM wm_passages p JOIN wm_embedders e ON e.number = p.embedder "
-            "WHERE p.item = i.number AND e.identity = ?) ORDER BY number DESC LIMIT ?",
-            (scope, SHORT_TEXT, identity, limit),
-        )
-        return [(int(row["number"]), str(row["text"])) for row in rows]
-
-    def write_passages(self, identity: str, dimension: int, found: dict[int, tuple[str, list[Vector | None]]]) -> None:
-        """Stores the vectors of passages by item number, in order, where the item still has the text they are of."""
-        with self.db.transaction() as connection:
-            embedder = self._embedder(connection, identity, dimension)
-            for number, (text, vectors) in found.items():
-                row = connection.execute("SELECT digest FROM wm_items WHERE number = ?", (number,)).fetchone()
-                if row is not None and bytes(row[0]) == digest(text):
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO wm_passages(item, embedder, part, vector) VALUES (?, ?, ?, ?)",
-                        [
-                            (number, embedder, part, b"" if vector is None else vector.astype("<f4").tobytes())
-                            for part, vector in enumerate(vectors)
-                        ],
-                    )
 
     def calibration(self, identity: str, dimension: int) -> Calibration:
         """What is known of the mean direction of an embedder."""

@@ -30,7 +30,6 @@ _DESCRIBED = 48  # candidates whose rows are read
 THRESHOLD = 0.2
 """What names, words and meaning must add up to."""
 
-_PASSAGE_SHARE = 0.9  # of several passages one always looks a little alike
 _FEWEST_WORDS = 0.12  # a fifth of the question's words, by rarity
 _MOST_ROWS = 3000  # rows scored by BM25 at most: common words are left out of a question that has rarer ones
 _MOST_SYMBOLS = 400
@@ -131,8 +130,7 @@ class ColdSearch:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        # By embedder and table: sketches, the last row read, their number when they were made.
-        self._sketches: dict[tuple[str, str], tuple[Sketches, int, int]] = {}
+        self._sketches: dict[str, tuple[Sketches, int, int]] = {}  # by embedder: sketches, last vector, size when made
         self._counts: dict[str, tuple[int, int]] = {}  # by term: items that hold it, items there were
 
     def search(self, query: Query) -> list[Hit]:
@@ -252,59 +250,38 @@ class ColdSearch:
     # --- meaning ----------------------------------------------------------------------------------
 
     def _by_meaning(self, query: Query, hits: dict[int, Hit]) -> None:
-        """Adds hits by vectors of items and of passages, and the cosines to hits of the other channels."""
+        """Adds hits by vectors, and the cosine to hits of the other channels."""
         if query.vector is None or not query.identity:
             return
         embedder = self._db.value("SELECT number FROM wm_embedders WHERE identity = ?", (query.identity,))
         if embedder is None:
             return
-        near: dict[int, None] = {}
-        for table in ("wm_vectors", "wm_passages"):
-            sketches = self._refreshed(query, int(embedder), table)
-            numbers = sketches.nearest(query.vector, _CANDIDATES + query.own)
-            near.update(dict.fromkeys(self._items_of(numbers, table)))
-        wanted = list(dict.fromkeys([*near, *hits]))
-        for table in ("wm_vectors", "wm_passages"):
-            self._compare(query, int(embedder), wanted, table, hits)
-
-    def _items_of(self, numbers: list[int], table: str) -> list[int]:
-        if not numbers or table == "wm_vectors":
-            return numbers
-        sql = f"SELECT DISTINCT item FROM {table} WHERE number IN ({', '.join('?' * len(numbers))})"
-        return [int(row[0]) for row in self._db.rows(sql, numbers)]
-
-    def _compare(self, query: Query, embedder: int, wanted: list[int], table: str, hits: dict[int, Hit]) -> None:
-        """Sets the cosines of items, or raises them to that of their best passage."""
-        assert query.vector is not None
+        sketches = self._refreshed(query, int(embedder))
+        near = sketches.nearest(query.vector, _CANDIDATES + query.own)
         found: list[tuple[int, bytes]] = []
-        for part in _parts(wanted):
+        for part in _parts(list(dict.fromkeys([*near, *hits]))):
             marks = ", ".join("?" * len(part))
-            sql = f"SELECT item, vector FROM {table} WHERE embedder = ? AND item IN ({marks})"
-            found.extend((int(row[0]), bytes(row[1])) for row in self._db.rows(sql, (embedder, *part)))
+            sql = f"SELECT item, vector FROM wm_vectors WHERE embedder = ? AND item IN ({marks})"
+            found.extend((int(row[0]), bytes(row[1])) for row in self._db.rows(sql, (int(embedder), *part)))
         found = [(number, blob) for number, blob in found if len(blob) == 4 * len(query.vector)]
         if not found:
             return
         matrix = np.frombuffer(b"".join(blob for _, blob in found), dtype="<f4").reshape(len(found), -1)
         plain, calibrated = (query.calibration or Calibration()).of_units(matrix, query.vector)
-        share = 1.0 if table == "wm_vectors" else _PASSAGE_SHARE
         for (number, _), cos, cal in zip(found, plain.tolist(), calibrated.tolist(), strict=True):
             hit = hits.setdefault(number, Hit(number))
-            hit.cosine = cos if hit.cosine is None else max(hit.cosine, cos)
-            hit.calibrated = max(hit.calibrated, share * cal)
+            hit.cosine, hit.calibrated = cos, cal
 
-    def _refreshed(self, query: Query, embedder: int, table: str) -> Sketches:
-        """The sketches of an embedder with everything that was written since, by this or another process: by item, or
-        by passage."""
+    def _refreshed(self, query: Query, embedder: int) -> Sketches:
+        """The sketches of an embedder with everything that was written since, by this or another process."""
         assert query.vector is not None
-        kept = (query.identity, table)
-        made, last, size = self._sketches.get(kept, (None, 0, 0))
+        made, last, size = self._sketches.get(query.identity, (None, 0, 0))
         mean: Floats | None = query.calibration.mean if query.calibration is not None else None
         if made is None or made.dimension != len(query.vector) or (len(made) >= 2 * size and size < _REBUILD_UNTIL):
             made, last = Sketches(len(query.vector), mean), 0
-        named = "item" if table == "wm_vectors" else "number"
         while True:
             rows = self._db.rows(
-                f"SELECT number, {named}, vector FROM {table} WHERE number > ? AND embedder = ? "
+                "SELECT number, item, vector FROM wm_vectors WHERE number > ? AND embedder = ? "
                 "ORDER BY number LIMIT 1000",
                 (last, embedder),
             )
@@ -312,11 +289,13 @@ class ColdSearch:
                 break
             fitting = [row for row in rows if len(row["vector"]) == 4 * made.dimension]
             blob = b"".join(row["vector"] for row in fitting)
-            made.add([int(row[1]) for row in fitting], np.frombuffer(blob, dtype="<f4").reshape(-1, made.dimension))
+            made.add(
+                [int(row["item"]) for row in fitting], np.frombuffer(blob, dtype="<f4").reshape(-1, made.dimension)
+            )
             last = int(rows[-1]["number"])
-        if last != self._sketches.get(kept, (None, 0, 0))[1]:
+        if last != self._sketches.get(query.identity, (None, 0, 0))[1]:
             grown = size if size and len(made) < 2 * size else max(64, len(made))
-            self._sketches[kept] = (made, last, grown)
+            self._sketches[query.identity] = (made, last, grown)
         return made
 
     # --- together ---------------------------------------------------------------------------------

@@ -67,22 +67,7 @@ def _first_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def _passages(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        """CREATE TABLE wm_passages(
-            number INTEGER PRIMARY KEY AUTOINCREMENT,
-            item INTEGER NOT NULL REFERENCES wm_items(number) ON DELETE CASCADE,
-            embedder INTEGER NOT NULL REFERENCES wm_embedders(number), part INTEGER NOT NULL, vector BLOB NOT NULL,
-            UNIQUE (item, embedder, part))"""
-    )
-    # Whoever changes a text, its passages are not those of the new one.
-    connection.execute(
-        "CREATE TRIGGER wm_passages_of_old_text AFTER UPDATE OF text ON wm_items "
-        "BEGIN DELETE FROM wm_passages WHERE item = old.number; END"
-    )
-
-
-MIGRATIONS: list[Migration] = [("first tables", _first_tables), ("passages", _passages)]
+MIGRATIONS: list[Migration] = [("first tables", _first_tables)]
 
 _FIELDS = (
     "session_id", "zone", "kind", "origin_kind", "pinned", "important", "tokens", "birth", "touched", "refs",

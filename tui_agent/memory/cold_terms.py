@@ -23,31 +23,6 @@ def index_terms(text: str) -> list[str]:
     return found
 
 
-_SENTENCE = re.compile(r".+?(?:[.!?…]+(?=\s)|\n|\Z)", re.S)
-SHORT_TEXT = 240  # characters; a text that is not longer needs no passages
-_PASSAGE, _MOST_PASSAGES = 90, 24
-
-
-def passages(text: str) -> list[str]:
-    """The passages of a long text that get vectors of their own: whole sentences or lines, about 90 characters or more,
-    at most 24; none for a short text, which its one vector describes well enough."""
-    if len(text) <= SHORT_TEXT:
-        return []
-    size = max(_PASSAGE, len(text) // (_MOST_PASSAGES - 1))
-    found: list[str] = []
-    start = 0
-    for sentence in _SENTENCE.finditer(text):
-        while sentence.end() - start > 3 * size:  # a line without an end
-            found.append(text[start : start + 2 * size])
-            start += 2 * size
-        if sentence.end() - start >= size:
-            found.append(text[start : sentence.end()])
-            start = sentence.end()
-    if text[start:].strip():
-        found.append(text[start:])
-    return [passage.strip() for passage in found if passage.strip()][:_MOST_PASSAGES]
-
-
 def asked_words(text: str) -> list[tuple[str, ...]]:
     """The words of a question, each once and with the terms under which it may be found, stop words dropped."""
     return list(dict.fromkeys(filter(None, map(_token_terms, _TOKEN.findall(unicodedata.normalize("NFC", text))))))

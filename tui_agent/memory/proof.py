@@ -107,8 +107,10 @@ def find_quote(quote: str, user_text: str) -> tuple[int, int] | None:
 
 def grounded(fact: str, user_texts: str | Sequence[str]) -> bool:
     """The rule for extracted facts: every number, identifier and proper name of ``fact`` occurs in the user's messages,
-    and at least half of its content words."""
+    and at least half of its content words. What stands there word for word needs no counting."""
     texts = [user_texts] if isinstance(user_texts, str) else user_texts
+    if any(quote_occurs(fact, text) for text in texts):
+        return True
     tokens = [word for text in texts for low, high in own_spans(text) for word in _words(text[low:high])]
     claims = _claims(_bare(fact))
     if not claims.required and not claims.content:

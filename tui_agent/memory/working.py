@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.memory.cold import ColdStore
-from tui_agent.memory.cold_terms import passages
 from tui_agent.memory.database import Database
 from tui_agent.memory.hot import HotZone, Item
 from tui_agent.memory.references import ReferenceIndex
@@ -312,34 +311,16 @@ class WorkingMemory(Reading):
             return ids
 
     async def reembed(self, limit: int = 64) -> int:
-        """Makes vectors that are missing, about ``limit`` of them: of put-away items (the embedder failed, or is another
-        one now), then of the passages of long items, which one vector describes badly. Returns how many were made;
-        call it when idle until it returns 0."""
-        run, scope, identity = self.store.db.run, self.scope.key, self._vectors.identity
-        if not self._vectors.present:
+        """Gives up to ``limit`` put-away items the vector they lack (the embedder failed, or is another one now);
+        returns how many got one. Call it when idle until it returns 0."""
+        run = self.store.db.run
+        missing = await run(self.store.without_vector, self.scope.key, self._vectors.identity, limit)
+        if not missing or not self._vectors.present:
             return 0
-        missing = await run(self.store.without_vector, scope, identity, limit)
-        if missing:
-            vectors = await self._vectors.embed([text for _, text in missing], "document")
-            made = [
-                (number, vector) for (number, _), vector in zip(missing, vectors, strict=True) if vector is not None
-            ]
-            await run(self.store.write_vectors, identity, made)
-            return len(made)
-        return await self._embed_passages(limit)
-
-    async def _embed_passages(self, limit: int) -> int:
-        run, identity = self.store.db.run, self._vectors.identity
-        parts: list[tuple[int, str, list[str]]] = []
-        for number, text in await run(self.store.without_passages, self.scope.key, identity, limit):
-            if sum(len(found) for _, _, found in parts) < limit:
-                parts.append((number, text, passages(text)))
-        vectors = iter(await self._vectors.embed([p for _, _, found in parts for p in found], "document"))
-        made = {number: (text, [next(vectors) for _ in found] or [None]) for number, text, found in parts}
-        every = [vector for _, found in made.values() for vector in found if vector is not None]
-        if every:
-            await run(self.store.write_passages, identity, len(every[0]), made)
-        return len(every)
+        vectors = await self._vectors.embed([text for _, text in missing], "document")
+        made = [(number, vector) for (number, _), vector in zip(missing, vectors, strict=True) if vector is not None]
+        await run(self.store.write_vectors, self._vectors.identity, made)
+        return len(made)
 
     # --- sessions -----------------------------------------------------------------------------------
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui_agent.agent.events import MemoryChanged, SaveMissing, TurnFinished
-from tui_agent.agent.views import ToolRow, TranscriptEntry
-from tui_agent.memory.types import RecallRecord
 from tui_agent.tui.entries import MOST_CHARACTERS, Entry, NoticeEntry, UserEntry, View
 from tui_agent.tui.layout import Line, join, label, spread, text, wrapped
 from tui_agent.tui.markdown import CodeLines, Laid, lay_out
 from tui_agent.tui.streaming import StreamingMarkdown
 from tui_agent.tui.text import arguments, clean, clock, one_line, plural, short, tail_id
+
+if TYPE_CHECKING:
+    from tui_agent.agent.events import MemoryChanged, SaveMissing, TurnFinished
+    from tui_agent.agent.views import ToolRow, TranscriptEntry
+    from tui_agent.memory.types import RecallRecord
 
 MOST_RESULT_LINES = 200
 _PLAIN_TAIL = 24_000

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on, work
 from textual.app import App
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.message import Message
+from textual.screen import Screen
+from textual.theme import Theme
 from textual.widget import Widget
 
-from tui_agent.agent.events import Event, Notice, TurnFinished
-from tui_agent.agent.views import ActionResult
-from tui_agent.tui import clipboard, commands, text
+from tui_agent.tui import commands, text
 from tui_agent.tui.actions import BY_ID, bindings
 from tui_agent.tui.keymap import Keymap
-from tui_agent.tui.palette import ActionCommands
-from tui_agent.tui.screens.chat import ChatScreen
+from tui_agent.tui.screens.chat import ChatScreen, import_parts
 from tui_agent.tui.screens.turns import Happened
-from tui_agent.tui.session_like import SessionLike
 from tui_agent.tui.terminal import teach_alt_enter
 from tui_agent.tui.text import clean, one_line, short
-from tui_agent.tui.themes import DEFAULT_THEME, load_themes, with_ours
+from tui_agent.tui.themes import DEFAULT_THEME, INK, load_themes, with_ours
+
+if TYPE_CHECKING:
+    from tui_agent.agent.events import Event
+    from tui_agent.agent.views import ActionResult
+    from tui_agent.tui.clipboard import Copied
+    from tui_agent.tui.session_like import SessionLike
 
 T = TypeVar("T")
-SessionFactory = Callable[[], Awaitable[SessionLike]]
+SessionFactory = Callable[[], Awaitable["SessionLike"]]
 _QUIT_WINDOW_S = 2.0
 
 
@@ -39,6 +44,12 @@ class Done(Message):
     def __init__(self, then: Callable[[], None]) -> None:
         super().__init__()
         self.then = then
+
+
+def _action_commands() -> type[Provider]:
+    from tui_agent.tui.palette import ActionCommands
+
+    return ActionCommands
 
 
 class TuiAgentApp(App[None]):
@@ -52,7 +63,7 @@ class TuiAgentApp(App[None]):
     TITLE = "tui-agent"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_action_commands}
     BINDINGS: ClassVar[list[BindingType]] = list(bindings("app"))
     CLOSE_TIMEOUT = 5.0
     ESCAPE_TO_MINIMIZE = False
@@ -81,11 +92,13 @@ class TuiAgentApp(App[None]):
         self._acting = 0
         self._interrupted_at = -_QUIT_WINDOW_S
         self._unsubscribe: Callable[[], None] | None = None
-        themes, self._theme_problems = load_themes(theme_folders)
-        for item in themes:
-            self.register_theme(item)
-        self.theme_names = list(dict.fromkeys(item.name for item in themes))
+        self._theme_folders = theme_folders
+        self._theme_problems: list[str] = []
+        self._use_themes(([INK], []))
         wanted = theme or DEFAULT_THEME
+        self._all_themes = wanted != DEFAULT_THEME or bool(theme_folders)
+        if self._all_themes:  # else the others are read after the first paint
+            self._use_themes(load_themes(theme_folders))
         if wanted not in self.available_themes:
             self._theme_problems.append(f"There is no theme {wanted}; known are {', '.join(self.theme_names)}.")
             wanted = DEFAULT_THEME
@@ -101,10 +114,9 @@ class TuiAgentApp(App[None]):
         cursor_blink: bool = False,
     ) -> None:
         """Take over settings that were read after the first paint."""
-        themes, problems = load_themes(theme_folders)
-        for item in themes:
-            self.register_theme(item)
-        self.theme_names = list(dict.fromkeys(item.name for item in themes))
+        self._theme_problems = []
+        self._use_themes(load_themes(theme_folders))
+        problems = self._theme_problems
         if theme is not None and theme not in self.available_themes:
             problems.append(f"There is no theme {theme}; known are {', '.join(self.theme_names)}.")
         elif theme is not None and theme != self.theme:
@@ -116,20 +128,44 @@ class TuiAgentApp(App[None]):
         self.cursor_blink = cursor_blink
         self.chat.configured()
         for sentence in problems:
-            self.chat.post_message(Happened(Notice("warning", sentence), in_turn=False))
+            self._warn(sentence)
+
+    def _use_themes(self, read: tuple[list[Theme], list[str]]) -> None:
+        themes, problems = read
+        for item in themes:
+            self.register_theme(item)
+        self.theme_names = list(dict.fromkeys(item.name for item in themes))
+        self._theme_problems += problems
+
+    def _warn(self, sentence: str) -> None:
+        from tui_agent.agent.events import Notice
+
+        self.chat.post_message(Happened(Notice("warning", sentence), in_turn=False))
 
     def get_css_variables(self) -> dict[str, str]:
         self.theme_variables = with_ours(super().get_css_variables())
         return self.theme_variables
 
-    def on_mount(self) -> None:
-        self.set_keymap(self.keymap.changed)
-        self.push_screen(self.chat)
-        self.call_after_refresh(self._after_first_paint)
+    def get_default_screen(self) -> Screen[Any]:
+        return self.chat
 
-    def _after_first_paint(self) -> None:
+    def on_mount(self) -> None:
+        if self.keymap.changed:
+            self.set_keymap(self.keymap.changed)
+        self.chat.call_after_refresh(self._after_first_paint)
+
+    @work(group="start")
+    async def _after_first_paint(self) -> None:
+        """Load and mount what the first paint did without, then open the session."""
+        await asyncio.to_thread(import_parts)
+        if not self._all_themes:
+            self._use_themes(await asyncio.to_thread(load_themes, self._theme_folders))
+        await self.chat.complete()
+        self.post_message(Done(self._completed))
+
+    def _completed(self) -> None:
         for sentence in (*self._theme_problems, *self.keymap.problems):
-            self.chat.post_message(Happened(Notice("warning", sentence), in_turn=False))
+            self._warn(sentence)
         self.connect()
 
     @staticmethod
@@ -140,8 +176,8 @@ class TuiAgentApp(App[None]):
     # -- session -----------------------------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Open the session, once at a time."""
-        if not self._connecting and self.session is None:
+        """Open the session, once at a time. Before all parts are mounted this waits for them."""
+        if not self._connecting and self.session is None and self.chat.is_complete:
             self._connecting = True
             self.chat.status.status.failed = ""
             self.chat.status.redraw()
@@ -173,6 +209,8 @@ class TuiAgentApp(App[None]):
     @work(group="turn")
     async def run_turn(self, events: AsyncIterator[Event]) -> None:
         """Pass the events of a turn on. It always ends with a ``TurnFinished``, whatever goes wrong."""
+        from tui_agent.agent.events import TurnFinished
+
         finished = False
         try:
             async for event in events:
@@ -245,13 +283,15 @@ class TuiAgentApp(App[None]):
 
     def copy(self, copied: str, what: str) -> None:
         """Copy, and say what really happened."""
+        from tui_agent.tui import clipboard
+
         driver = self._driver
 
         def write(sequence: str) -> None:
             if driver is not None:
                 driver.write(sequence)
 
-        def done(outcome: clipboard.Copied) -> None:
+        def done(outcome: Copied) -> None:
             self.say(clipboard.sentence(outcome, what))
 
         self.fetch(clipboard.copy(copied, write), done, owner=self.chat)
@@ -267,7 +307,7 @@ class TuiAgentApp(App[None]):
         target: Any = {"app": self, "chat": chat, "composer": chat.composer.editor, "transcript": chat.transcript}.get(
             context
         )
-        if context in ("hot", "cold", "recalled"):
+        if context in ("hot", "cold", "recalled") and chat.is_complete:
             pane = {"hot": chat.hot, "cold": chat.cold, "recalled": chat.recalled}[context]
             if not pane.list.has_focus:
                 chat.open_pane(context)

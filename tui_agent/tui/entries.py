@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
 
-from tui_agent.agent.events import FileChanged, Notice
 from tui_agent.tui.layout import Line, join, label, spread, wrapped
 from tui_agent.tui.text import clean, clock, one_line
+
+if TYPE_CHECKING:
+    from tui_agent.agent.events import FileChanged, Notice
 
 MOST_USER_LINES = 24
 MOST_CHARACTERS = 40_000  # of one foreign text on screen; wrapping a megabyte would stall typing

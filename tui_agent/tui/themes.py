@@ -1,21 +1,58 @@
 """Themes are YAML files: ours in the package (or the checkout), the user's own in a folder of theirs.
 
 A file has ``name``, ``dark`` (true or false), optional ``ansi``, ``colors`` (Textual's ten base colours, ``primary``
-is required) and ``variables`` (any Textual variable, and ours, see :data:`OURS`).
+is required) and ``variables`` (any Textual variable, and ours, see :data:`OURS`). The default theme is kept here too,
+so that the first screen is painted without reading YAML; a test holds it to its file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-DEFAULT_THEME = "ink"
+INK = Theme(
+    name="ink",
+    dark=True,
+    primary="#79b0f2",
+    secondary="#93cfae",
+    accent="#d3b58d",
+    warning="#e3b765",
+    error="#ef7d7d",
+    success="#93cfae",
+    foreground="#d9dce3",
+    background="#14161c",
+    surface="#14161c",
+    panel="#232833",
+    variables={
+        "act": "#79b0f2",
+        "said": "#93cfae",
+        "quiet": "#919aa9",
+        "faint": "#5b6473",
+        "meter": "#5b86b8",
+        "row": "#1b1f28",
+        "row-focus": "#262d3b",
+        "code": "#d3b58d",
+        "code-keyword": "#b79fe0",
+        "code-name": "#86b5ee",
+        "code-string": "#a5c79a",
+        "code-number": "#dba878",
+        "text": "#d9dce3",
+        "scrollbar": "#313846",
+        "scrollbar-hover": "#434c5e",
+        "scrollbar-active": "#79b0f2",
+        "scrollbar-background": "#14161c",
+        "scrollbar-background-hover": "#14161c",
+        "scrollbar-background-active": "#14161c",
+        "screen-selection-background": "#34507a",
+        "input-selection-background": "#34507a",
+    },
+)
+"""The default theme, as ``themes/ink.yaml`` describes it."""
+DEFAULT_THEME = INK.name
 _COLORS = (
     "primary", "secondary", "warning", "error", "success", "accent", "foreground", "background", "surface", "panel",
 )  # fmt: skip
@@ -42,6 +79,8 @@ class ThemeError(ValueError):
 
 def read_theme(source: str, name: str) -> Theme:
     """The theme a YAML text describes. Raises :class:`ThemeError` with a sentence naming ``name`` and the key."""
+    import yaml
+
     try:
         data = yaml.safe_load(source)
     except yaml.YAMLError as error:
@@ -74,6 +113,8 @@ def read_theme(source: str, name: str) -> Theme:
 
 def theme_files() -> list[tuple[str, str]]:
     """``(file name, text)`` of the themes that come with the program, from the wheel or the checkout."""
+    from importlib import resources
+
     packaged = resources.files("tui_agent") / "themes"
     if packaged.is_dir():
         found = [(item.name, item.read_text("utf-8")) for item in packaged.iterdir() if item.name.endswith(".yaml")]

@@ -67,8 +67,9 @@ def read_objects(reader: Reader, pos: int) -> Unit | None:
             return None
         outcomes, end = _read_array(reader, pos, 0)
     else:
-        # Some templates show the call with doubled braces, and the model copies them.
-        doubled = reader.text.startswith("{{", pos)
+        # Some chat templates show the call with doubled braces, and the model copies them. Glued to other text (as in
+        # ``${{…}}``) they are a template's own.
+        doubled = reader.text.startswith("{{", pos) and reader.text[pos - 1 : pos] in ("", " ", "\t", "\n", ">", "`")
         begin = pos + doubled
         if not looks_like_object(reader, begin):
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -10,31 +10,41 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
-from tui_agent.agent.views import ColdView, HotView, TranscriptEntry
-from tui_agent.memory.types import RecallRecord
 from tui_agent.tui.actions import bindings, in_context
 from tui_agent.tui.answer import AnswerEntry, from_history
 from tui_agent.tui.entries import Entry, NoticeEntry, UserEntry, WelcomeEntry
 from tui_agent.tui.keymap import shown
-from tui_agent.tui.screens.inspector import InspectorScreen
-from tui_agent.tui.screens.panel import Question
 from tui_agent.tui.screens.turns import TurnScreen
 from tui_agent.tui.text import clean
 from tui_agent.tui.widgets.bars import PANES, HeaderLines, KeyBar, StatusLine, Strip, TabBar
 from tui_agent.tui.widgets.base import Plain
-from tui_agent.tui.widgets.cold_pane import ColdPane
 from tui_agent.tui.widgets.composer import Composer
 from tui_agent.tui.widgets.editor import Editor
-from tui_agent.tui.widgets.hot_pane import SORTS, HotPane
-from tui_agent.tui.widgets.panes import Pane, counts
-from tui_agent.tui.widgets.recalled_pane import RecalledPane
 from tui_agent.tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from tui_agent.agent.views import ColdView, HotView, TranscriptEntry
+    from tui_agent.memory.types import RecallRecord
+    from tui_agent.tui.widgets.cold_pane import ColdPane
+    from tui_agent.tui.widgets.hot_pane import HotPane
+    from tui_agent.tui.widgets.panes import Pane
+    from tui_agent.tui.widgets.recalled_pane import RecalledPane
 
 _FROM_EDITOR = {"why": "chat.why", "undo": "chat.undo", "save": "chat.save"}
 
 
+def import_parts() -> None:
+    """Import what :meth:`ChatScreen.complete` mounts; it takes a while, so it is done in a thread."""
+    from tui_agent.agent import events  # noqa: F401
+    from tui_agent.tui.widgets import cold_pane, completions, hot_pane, recalled_pane  # noqa: F401
+
+
 class ChatScreen(TurnScreen):
-    """The main screen."""
+    """The main screen.
+
+    It is composed in two steps: the conversation and the composer at once, so that one can begin to write, the memory
+    panes (:meth:`complete`) after the first paint. Keys for the panes that are pressed in between wait for them.
+    """
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-medium"), (120, "-wide")]  # noqa: RUF012 - Textual's own form
     BINDINGS: ClassVar[list[BindingType]] = list(bindings("chat"))
@@ -45,38 +55,58 @@ class ChatScreen(TurnScreen):
         self.project_name = project_name
         self.cold_query = ""
         self.sort = "score"
+        self.is_complete = False
         self._panes_pending = False
+        self._pane_wanted = ""
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
+        # Textual sets the breakpoint's class only when the first frame is laid out: it would be one of a wide screen.
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= self.app.size.width][-1])
         yield Plain(id="header")
         with Horizontal(id="main"):
             with Vertical(id="left"):
                 yield Transcript(self._entry_hint, id="transcript")
                 yield Composer(id="composer", blink=self.host.cursor_blink)
                 yield KeyBar(id="hints")
-            with Vertical(id="side"):
-                yield TabBar(id="tabs")
-                yield HotPane(id="hot")
-                yield ColdPane(id="cold")
-                yield RecalledPane(id="recalled")
-                yield KeyBar(id="side-keys")
+            yield Vertical(id="side")
         yield Strip(id="strip")
         yield StatusLine(id="status")
         yield KeyBar(id="keys")
 
+    async def complete(self) -> None:
+        """Mount the memory panes and the completions."""
+        from tui_agent.tui.widgets.cold_pane import ColdPane
+        from tui_agent.tui.widgets.hot_pane import HotPane
+        from tui_agent.tui.widgets.recalled_pane import RecalledPane
+
+        hot = HotPane(id="hot")
+        hot.add_class("-active")
+        await self.query_one("#side").mount(
+            TabBar(id="tabs"), hot, ColdPane(id="cold"), RecalledPane(id="recalled"), KeyBar(id="side-keys")
+        )
+        await self.composer.complete()
+        self.is_complete = True
+        self.refresh_counts()
+        self.refresh_keys()
+        if self._pane_wanted:
+            self.open_pane(self._pane_wanted)
+
+    def _pane(self, name: str) -> Pane:
+        return cast("Pane", self.query_one(f"#{name}"))
+
     @property
     def hot(self) -> HotPane:
-        return self.query_one("#hot", HotPane)
+        return cast("HotPane", self.query_one("#hot"))
 
     @property
     def cold(self) -> ColdPane:
-        return self.query_one("#cold", ColdPane)
+        return cast("ColdPane", self.query_one("#cold"))
 
     @property
     def recalled(self) -> RecalledPane:
-        return self.query_one("#recalled", RecalledPane)
+        return cast("RecalledPane", self.query_one("#recalled"))
 
     @property
     def size_name(self) -> str:
@@ -84,11 +114,10 @@ class ChatScreen(TurnScreen):
         return next((name for name in ("wide", "medium", "narrow") if self.has_class(f"-{name}")), "wide")
 
     def on_mount(self) -> None:
-        self.hot.add_class("-active")
         self.composer.set_placeholder("Ask, or say what to remember. / for commands")
         self.configured()
         self.refresh_header()
-        self.refresh_counts()
+        self._refresh_strip({name: "0" for name, _ in PANES})
 
     def configured(self) -> None:
         """Use the keys and settings that the app holds now."""
@@ -197,9 +226,14 @@ class ChatScreen(TurnScreen):
 
     def refresh_counts(self) -> None:
         """Write tabs and strip anew."""
+        from tui_agent.tui.widgets.panes import counts
+
         numbers = counts(self.hot.view, self.cold.view, self.recalled.record)
-        active = next((name for name, _ in PANES if self.query_one(f"#{name}", Pane).has_class("-active")), "hot")
+        active = next((name for name, _ in PANES if self._pane(name).has_class("-active")), "hot")
         self.query_one("#tabs", TabBar).tabs(numbers, active)
+        self._refresh_strip(numbers)
+
+    def _refresh_strip(self, numbers: dict[str, str]) -> None:
         keys = {name: shown(self.host.keymap.keys(f"chat.{name}")) for name, _ in PANES}
         self.query_one("#strip", Strip).counts(numbers, keys, self.status.status.reviews)
 
@@ -236,13 +270,14 @@ class ChatScreen(TurnScreen):
             self.recalled.show(record, entry.created_at if entry is not None else "", has_answer=has_answer)
             self.refresh_counts()
 
-    @on(ColdPane.Searched)
-    def _cold_searched(self, event: ColdPane.Searched) -> None:
+    def on_cold_pane_searched(self, event: ColdPane.Searched) -> None:
         self.cold_query = event.query
         self.refresh_panes()
 
-    @on(Pane.Asked)
-    def _pane_asked(self, event: Pane.Asked) -> None:
+    def on_pane_asked(self, event: Pane.Asked) -> None:
+        from tui_agent.tui.screens.inspector import InspectorScreen
+        from tui_agent.tui.widgets.hot_pane import SORTS
+
         session = self.host.session
         if session is None:
             return
@@ -265,6 +300,8 @@ class ChatScreen(TurnScreen):
             self.host.act(getattr(session, verb)(ref))
 
     def _edit(self, ref: str, current: str) -> None:
+        from tui_agent.tui.screens.panel import Question
+
         def answered(text: str | None) -> None:
             session = self.host.session
             if text is not None and text.strip() and text.strip() != current.strip() and session is not None:
@@ -276,13 +313,16 @@ class ChatScreen(TurnScreen):
 
     def open_pane(self, name: str) -> None:
         """Go to a pane; when already there, back to writing."""
-        pane = self.query_one(f"#{name}", Pane)
+        if not self.is_complete:
+            self._pane_wanted = name
+            return
+        pane = self._pane(name)
         side = self.query_one("#side")
         if pane.list.has_focus and (self.size_name != "narrow" or side.has_class("-open")):
             self.to_editor()
             return
         for other, _ in PANES:
-            self.query_one(f"#{other}", Pane).set_class(other == name, "-active")
+            self._pane(other).set_class(other == name, "-active")
         side.add_class("-open")
         self.query_one("#main").add_class("-pane")
         self.refresh_counts()
@@ -305,7 +345,8 @@ class ChatScreen(TurnScreen):
 
     def action_stop(self) -> None:
         """Escape: what is open, then the running answer, then back to writing."""
-        if self.composer.close_completions() or self.cold.close_search():
+        self._pane_wanted = ""
+        if self.composer.close_completions() or (self.is_complete and self.cold.close_search()):
             return
         session = self.host.session
         if self.running and session is not None:
@@ -339,25 +380,27 @@ class ChatScreen(TurnScreen):
     def refresh_keys(self) -> None:
         """Write the keys that work where the focus is."""
         hints = self.query_one("#hints", KeyBar)
-        side = self.query_one("#side-keys", KeyBar)
         focused = self.focused
         context = "composer"
         if focused is self.transcript:
             context = "transcript"
         hints.show(self._hints(context) if context == "transcript" else self._editor_hints())
-        pane = next(
-            (self.query_one(f"#{n}", Pane) for n, _ in PANES if self.query_one(f"#{n}", Pane).list.has_focus), None
-        )
-        if pane is not None:
-            side.show(self._hints(pane.kind))
-        else:
-            to = "  ".join(shown(self.host.keymap.keys(f"chat.{name}")) for name, _ in PANES)
-            side.update(Content.styled(f"{to}  to act on an item", "$faint"))
+        if self.is_complete:
+            self._refresh_side_keys()
         keys = [action for context in ("app", "chat") for action in in_context(context) if action.show_in_footer]
         keys.sort(key=lambda action: _footer_place(self.host.keymap.keys(action.id)))
         self.query_one("#keys", KeyBar).show(
             [(shown(self.host.keymap.keys(action.id)), action.label, action.id) for action in keys]
         )
+
+    def _refresh_side_keys(self) -> None:
+        side = self.query_one("#side-keys", KeyBar)
+        pane = next((pane for pane in (self._pane(name) for name, _ in PANES) if pane.list.has_focus), None)
+        if pane is not None:
+            side.show(self._hints(pane.kind))
+        else:
+            to = "  ".join(shown(self.host.keymap.keys(f"chat.{name}")) for name, _ in PANES)
+            side.update(Content.styled(f"{to}  to act on an item", "$faint"))
 
     def _hints(self, context: str) -> list[tuple[str, str, str]]:
         return [

@@ -15,19 +15,18 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.agent import events as ev
-from tui_agent.agent.views import ActionResult
-from tui_agent.memory.types import RecallRecord
 from tui_agent.tui.answer import AnswerEntry, ToolPart
 from tui_agent.tui.entries import Entry, FileEntry, NoticeEntry, UserEntry, WelcomeEntry
 from tui_agent.tui.keymap import shown
-from tui_agent.tui.screens.inspector import WhyScreen
 from tui_agent.tui.text import clean, one_line, short
 from tui_agent.tui.widgets.bars import StatusLine
 from tui_agent.tui.widgets.composer import Composer
 from tui_agent.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
+    from tui_agent.agent import events as ev
+    from tui_agent.agent.views import ActionResult
+    from tui_agent.memory.types import RecallRecord
     from tui_agent.tui.app import TuiAgentApp
 
 FRAME_S = 1 / 12
@@ -155,6 +154,8 @@ class TurnScreen(Screen[None]):
 
     @on(Happened)
     def _happened(self, message: Happened) -> None:
+        from tui_agent.agent import events as ev
+
         event = message.event
         match event:
             case ev.TextDelta():
@@ -319,6 +320,8 @@ class TurnScreen(Screen[None]):
         if entry is None or entry.recall is None:
             self.host.say("Nothing was recalled for this answer.")
         else:
+            from tui_agent.tui.screens.inspector import WhyScreen
+
             self.app.push_screen(WhyScreen(entry.recall, entry.created_at))
 
     def _copy(self, entry: AnswerEntry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.content import Content
@@ -11,11 +12,13 @@ from textual.message import Message
 from textual.style import Style
 from textual.timer import Timer
 
-from tui_agent.agent.events import ContextUsage, Phase
-from tui_agent.agent.views import ServerStatus
 from tui_agent.tui.layout import Lines, join, label, spread
 from tui_agent.tui.text import age, kilo, one_line, short, window
 from tui_agent.tui.widgets.base import Plain
+
+if TYPE_CHECKING:
+    from tui_agent.agent.events import ContextUsage, Phase
+    from tui_agent.agent.views import ServerStatus
 
 _PHASES: dict[str, str] = {
     "saving": "saving",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -12,39 +14,17 @@ from textual.timer import Timer
 from textual.widgets import OptionList, TextArea
 
 from tui_agent.tui.attachments import Attachment, is_large, with_attachments
-from tui_agent.tui.commands import Command, complete
+from tui_agent.tui.commands import complete
 from tui_agent.tui.layout import Lines, join, label
 from tui_agent.tui.prompts import PromptHistory, Queue
 from tui_agent.tui.text import plural
 from tui_agent.tui.widgets.base import Plain
 from tui_agent.tui.widgets.editor import Editor
-from tui_agent.tui.widgets.rows import Row, RowList
+
+if TYPE_CHECKING:
+    from tui_agent.tui.widgets.completions import Completions
 
 DRAFT_DELAY_S = 0.6
-
-
-class CommandRow(Row):
-    """``/goal TEXT   what it does``."""
-
-    def __init__(self, command: Command) -> None:
-        super().__init__(command.name)
-        self.command = command
-
-    def lines(self, width: int) -> list[Content]:
-        name = f"/{self.command.name} {self.command.argument}".rstrip()
-        return [join((name.ljust(18), "bold $act"), (self.command.help, "$quiet")).truncate(width, ellipsis=True)]
-
-
-class Completions(RowList):
-    """The commands that fit what was typed. It never has the focus: the editor's keys move it."""
-
-    can_focus = False
-    DEFAULT_CSS = """
-    Completions { height: auto; max-height: 8; display: none; }
-    Completions.-shown { display: block; }
-    Completions > .option-list--option { padding: 0 2; }
-    Completions > .option-list--option-highlighted { background: $row-focus; }
-    """
 
 
 class QueueLines(Lines):
@@ -152,10 +132,16 @@ class Composer(Vertical):
         yield Plain(Rule(), classes="composer--rule")
         yield Plain(classes="composer--queue")
         yield Plain(classes="composer--chips")
-        yield Completions()
         with Vertical(classes="composer--line"):
             yield Plain(">", classes="composer--prompt")
             yield Editor(id="editor", blink=self._blink)
+
+    async def complete(self) -> None:
+        """Mount the completions, which the first paint does without, and show those of what was typed until now."""
+        from tui_agent.tui.widgets.completions import Completions
+
+        await self.mount(Completions(), before=".composer--line")
+        self._suggest(self.editor.text)
 
     @property
     def editor(self) -> Editor:
@@ -257,10 +243,12 @@ class Composer(Vertical):
 
     @property
     def completions(self) -> Completions:
-        return self.query_one(Completions)
+        return cast("Completions", self.query_one("Completions"))
 
     def _complete(self, typed: str, *, run: bool) -> None:
         """Take the highlighted command for what was typed. One without an argument can run at once."""
+        from tui_agent.tui.widgets.completions import CommandRow
+
         row = self.completions.current
         found = complete(typed)
         self.close_completions()
@@ -278,7 +266,8 @@ class Composer(Vertical):
         """Hide the list of commands; whether it was shown."""
         shown = self.editor.choosing
         self.editor.choosing = False
-        self.completions.remove_class("-shown")
+        if shown:
+            self.completions.remove_class("-shown")
         return shown
 
     @on(OptionList.OptionSelected)
@@ -289,15 +278,19 @@ class Composer(Vertical):
     @on(TextArea.Changed)
     def _changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        text = event.text_area.text
+        self._suggest(event.text_area.text)
+        self._save_later()
+
+    def _suggest(self, text: str) -> None:
         found = complete(text) if len(text) < 40 else []
-        if found:
+        if found and self.query("Completions"):
+            from tui_agent.tui.widgets.completions import CommandRow
+
             self.completions.show([CommandRow(command) for command in found])
             self.completions.add_class("-shown")
             self.editor.choosing = True
         else:
             self.close_completions()
-        self._save_later()
 
     @on(events.DescendantFocus)
     def _focused(self) -> None:
