@@ -52,7 +52,7 @@ async def _turn(session: Session, text: str) -> None:
             print(f"- memory: {event.what}{where}: “{event.text}”")
         elif isinstance(event, SaveMissing):
             sentences = "”, “".join(event.sentence.splitlines())
-            print(f"- ▲ nothing was saved; one key saves “{sentences}”")
+            print(f"- ▲ not saved; one key saves “{sentences}”")
             result = await session.save_sentence(event.message_id, event.sentence, event.target)
             print(f"- *(key pressed)* {result.text}")
         elif isinstance(event, Notice) and event.level != "info":

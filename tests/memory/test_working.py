@@ -911,6 +911,17 @@ async def test_a_pin_set_without_waiting_is_written_in_the_background(tmp_path):
         assert db.value("SELECT pinned FROM wm_items WHERE id = ?", (made,)) == 1
 
 
+async def test_closing_writes_everything_and_ends_the_background_work(tmp_path):
+    with Database(tmp_path / "m.db") as db:
+        mem = memory(db, session_id="s")
+        made = await mem.add("log", "text")
+        mem.pin(made)
+        await mem.close()
+        assert db.row("SELECT pinned, indexed FROM wm_items") is not None
+        assert tuple(db.row("SELECT pinned, indexed FROM wm_items")) == (1, 1)
+        assert [task for task in asyncio.all_tasks() if "Stored" in repr(task) or "Core" in repr(task)] == []
+
+
 async def test_searching_moves_nothing(db):
     mem = memory(db, Words())
     for number in range(5):

@@ -104,7 +104,7 @@ class Memories(RuleBasedStateMachine):
 
     def teardown(self):
         self.refuse = False
-        self.run(self.mem.save())
+        self.run(self.mem.close())
         self.check_texts()
         self.db.close()
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
@@ -206,7 +206,7 @@ class Memories(RuleBasedStateMachine):
     @precondition(lambda self: not self.refuse)
     @rule(session=st.sampled_from(["s", "s", "s", "other"]))
     def restart(self, session):
-        self.run(self.mem.save())
+        self.run(self.mem.close())
         before = [(row.id, row.kind, row.text, row.pinned) for row in self.mem.hot("age")]
         same = session == self.mem.session_id
         self.db.close()

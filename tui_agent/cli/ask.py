@@ -105,9 +105,8 @@ class _TextPrinter:
             because = f" ({event.reason})" if event.what in ("refused", "quarantined") and event.reason else ""
             self._note(f"memory: {event.what}{where}{detail}{because}")
         elif isinstance(event, SaveMissing):
-            self._note(
-                f"Nothing was saved. To keep it: tui-agent memory add {json.dumps(event.sentence, ensure_ascii=False)}"
-            )
+            for line in event.sentence.splitlines():
+                self._note(f"Not saved. To keep it: tui-agent memory add {json.dumps(line, ensure_ascii=False)}")
         elif isinstance(event, TurnFinished):
             if self._shown and not self._shown.endswith("\n"):
                 self._write("\n")

@@ -21,7 +21,7 @@ from tui_agent.memory.symbols import Asked, asked
 from tui_agent.memory.text import fts_any
 from tui_agent.memory.types import Term, Vector
 
-WEIGHTS = {"names": 0.50, "words": 0.60, "meaning": 1.0, "kind": 0.06, "references": 0.04, "freshness": 0.05}
+WEIGHTS = {"names": 0.5, "words": 0.7, "meaning": 1.0, "kind": 0.1, "references": 0.04, "freshness": 0.01}
 """Factors of the channels; the last three only decide between near equals."""
 
 _CANDIDATES = 64  # taken from the vector sketches
@@ -30,7 +30,7 @@ _DESCRIBED = 48  # candidates whose rows are read
 THRESHOLD = 0.2
 """What names, words and meaning must add up to."""
 
-_FEWEST_WORDS = 0.12  # a fifth of the question's words, by rarity
+_FEWEST_WORDS = 0.14  # a fifth of the question's words, by rarity
 _MOST_ROWS = 3000  # rows scored by BM25 at most: common words are left out of a question that has rarer ones
 _MOST_SYMBOLS = 400
 _FRESH_STEPS = 60.0

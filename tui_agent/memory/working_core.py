@@ -217,3 +217,14 @@ class Core(Stored):
     async def _save_quietly(self) -> None:
         with contextlib.suppress(StoreError):
             await self.save()
+
+    async def close(self) -> None:
+        """Writes what is left and ends the background work. The database stays open; it belongs to whoever made it."""
+        await self.save()
+        for task in (self._saving, self._indexing):
+            if task is not None and not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        with contextlib.suppress(StoreError):
+            await self.store.db.run(self.store.index)

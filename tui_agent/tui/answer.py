@@ -381,7 +381,12 @@ class AnswerEntry(Entry):
             ]
         if self.missing is None:
             return []
-        said = "The answer says it saved, but nothing was saved." if self.missing.claimed else "Nothing was saved."
+        if self.missing.claimed:
+            said = "The answer says it saved, but nothing was saved."
+        elif any(change.what in ("saved", "superseded", "touched") for change in self.changes):
+            said = "Not all of it was saved."
+        else:
+            said = "Nothing was saved."
         key = view.hint("save", "saves")
         head = join((said, "$warning"), "  ", (f"{key}:", "bold $act"))
         quote = label(f"“{short(one_line(self.missing.sentence), 300)}”")
