@@ -82,11 +82,11 @@ def test_flags_beat_the_environment_beats_the_project_beats_the_user(load: Load,
 def test_sections_are_merged_key_by_key(load: Load) -> None:
     loaded = load(
         "working_memory:\n  max_tokens: 1000\n", "working_memory: {max_tokens: 500, calibrate: false}\n",
-        {"TUI_AGENT_CHROMA__MODE": "off", "TUI_AGENT_WORKING_MEMORY__RECALL_BYPASS_SIM": "none"},
+        {"TUI_AGENT_RECALL__TOP_K": "3", "TUI_AGENT_WORKING_MEMORY__RECALL_BYPASS_SIM": "none"},
     )  # fmt: skip
     memory = loaded.settings.working_memory
     assert (memory.max_tokens, memory.calibrate, memory.recall_bypass_sim) == (1000, False, None)
-    assert loaded.settings.chroma.mode == "off"
+    assert loaded.settings.recall.top_k == 3
     assert loaded.problems == ()
 
 
@@ -120,8 +120,8 @@ def test_rules_of_the_user_come_before_those_of_the_project(load: Load) -> None:
         ("model: 'two words'\n", 1, "model", "a model name"),
         ("host: {a: b}\n", 1, "host", "not a mapping"),
         ("keep_alive: '30'\n", 1, "keep_alive", "a time with a unit such as 30m"),
-        ("chroma:\n  mode: cloud\n", 2, "chroma.mode", "one of local, http, off"),
-        ("chroma: http\n", 1, "chroma", "must hold indented lines (mode, host, port)"),
+        ("ui:\n  cursor_blink: often\n", 2, "ui.cursor_blink", "true or false"),
+        ("recall: much\n", 1, "recall", "must hold indented lines (top_k, threshold"),
         ("rules: be brief\n", 1, "rules", "a list of short texts"),
         ("recall:\n  recency_days: 0\n", 2, "recall.recency_days", "a number from more than 0"),
         ("keymap:\n  pin: [a]\n", 2, "keymap.pin", "keys such as"),
@@ -201,9 +201,8 @@ def test_a_key_given_twice_is_named_and_the_last_one_counts(load: Load) -> None:
 
 
 def test_yaml_words_such_as_off_and_numbers_are_what_was_written(load: Load) -> None:
-    loaded = load("chroma:\n  mode: off\nthink: off\nkeymap:\n  pin: 5\n  quit: no\n")
+    loaded = load("think: off\nkeymap:\n  pin: 5\n  quit: no\n")
     assert loaded.problems == ()
-    assert loaded.settings.chroma.mode == "off"
     assert loaded.settings.think is False
     assert loaded.settings.keymap == {"pin": "5", "quit": "no"}
 
@@ -244,13 +243,13 @@ def test_an_alias_bomb_is_harmless(load: Load) -> None:
 
 
 def test_a_project_cannot_send_text_away_or_name_a_model_file(load: Load) -> None:
-    text = "host: http://example.org:11434\nallow_remote: true\ngguf: evil.gguf\nchroma: {host: example.org}\n"
+    text = "host: http://example.org:11434\nallow_remote: true\ngguf: evil.gguf\n"
     loaded = load(text)
     assert loaded.settings == Settings()
-    assert [problem.key for problem in loaded.problems] == ["host", "allow_remote", "gguf", "chroma.host"]
+    assert [problem.key for problem in loaded.problems] == ["host", "allow_remote", "gguf"]
     assert all("may come from others" in problem.text for problem in loaded.problems)
     settings = load("host: localhost:1234\n", text).settings
-    assert (settings.host, settings.allow_remote, settings.chroma.host) == ("localhost:1234", True, "example.org")
+    assert (settings.host, settings.allow_remote) == ("localhost:1234", True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tui_agent.project import Project, UserPaths
 from tui_agent.settings_fields import (
     FIELDS,
     SECTIONS,
-    ChromaSettings,
     FileSettings,
     RecallSettings,
     Settings,
@@ -28,7 +27,6 @@ from tui_agent.settings_fields import (
 from tui_agent.settings_layers import PREFIX, Layer, SettingsError, Trouble, env_layer, file_layer, flag_layer, quote
 
 __all__ = [
-    "ChromaSettings",
     "FileSettings",
     "Loaded",
     "Problem",
@@ -110,7 +108,7 @@ def load_settings(
 ) -> Loaded:
     """Read all layers. ``flags`` maps dotted keys to values; ``None`` means that a flag was not given.
 
-    Variables are ``TUI_AGENT_MODEL``, ``TUI_AGENT_CHROMA__MODE`` (two underscores for a section), and ``OLLAMA_HOST``.
+    Variables are ``TUI_AGENT_MODEL``, ``TUI_AGENT_RECALL__TOP_K`` (two underscores for a section), and ``OLLAMA_HOST``.
     Raises :class:`SettingsError` for a wrong flag, and nothing else.
     """
     env = dict(os.environ if env is None else env)

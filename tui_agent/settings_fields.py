@@ -100,18 +100,9 @@ class FileSettings(Section):
     total_max_tokens: int = _field(3000, "Most tokens of all memory files together.", ge=200, le=131072)
 
 
-class ChromaSettings(Section):
-    """The vector index. It is a projection: everything works without it."""
-
-    mode: Literal["local", "http", "off"] = _field("local", "A local folder, a Chroma server, or none.")
-    host: Word = _field("127.0.0.1", "Name or address of the Chroma server, for mode http.", allowed="a host name")
-    port: int = _field(8000, "Port of the Chroma server, for mode http.", ge=1, le=65535)
-
-
 class UiSettings(Section):
     """The screen."""
 
-    show_thinking: bool = _field(False, "Unfold the model's thinking by itself.")
     cursor_blink: bool = _field(True, "Let the cursor blink.")
 
 
@@ -166,13 +157,9 @@ class Settings(Section):
     )
     watch: bool = _field(True, "Notice changes of memory files and settings while the program runs.")
     user_notes_max_lines: int = _field(40, "Most lines of notes about you that are always sent.", ge=1, le=500)
-    extract_after_turns: int = _field(
-        10, "Turns after which lasting facts are looked for; 0 waits for the end of the session.", ge=0, le=1000
-    )
     working_memory: WorkingMemorySettings = WorkingMemorySettings()
     recall: RecallSettings = RecallSettings()
     files: FileSettings = FileSettings()
-    chroma: ChromaSettings = ChromaSettings()
     ui: UiSettings = UiSettings()
     keymap: dict[Word, Text] = _field(
         {}, "Keys of actions, as action: keys; several keys with commas.", allowed="keys such as ctrl+o or f5,ctrl+r"
@@ -187,7 +174,7 @@ class Settings(Section):
 # Of these, a project's config.yaml may not decide: it can come with a clone, and they send text or load native data.
 USER_ONLY = frozenset({"allow_remote", "gguf"})
 # These may name only this machine in a project's config.yaml, for the same reason.
-LOCAL_ONLY = frozenset({"host", "chroma.host"})
+LOCAL_ONLY = frozenset({"host"})
 
 SECTIONS: dict[str, type[Section]] = {
     name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)
