@@ -26,6 +26,7 @@ if __name__ == "__main__":
 import numpy as np
 from _retention_data import GENERATORS, LANGUAGES, Add, Ask, Goal, Step
 
+from tui_agent.memory import packing, working_core
 from tui_agent.memory.database import Database
 from tui_agent.memory.working import WorkingMemory
 from tui_agent.memory.working_types import estimate_tokens
@@ -88,6 +89,34 @@ class Ours:
 
     def close(self) -> None:
         self._db.close()
+
+
+class HotOnly(Ours):
+    """Ours without recall, so that only what packing keeps counts; by the cheapest set, or by plain score order."""
+
+    def __init__(self, *arguments: Any, plain_order: bool) -> None:
+        super().__init__(*arguments)
+        self._choice = weakest_first if plain_order else packing.cheapest_cover
+        self.name = "hot only, score order" if plain_order else "hot only, cheapest set"
+
+    async def add(self, step: Add) -> None:
+        working_core.cheapest_cover = self._choice
+        await super().add(step)
+        working_core.cheapest_cover = packing.cheapest_cover
+
+    async def ask(self, question: str) -> str:
+        return (await self.memory.assemble()).render()
+
+
+def weakest_first(values: Any, costs: Any, need: int) -> list[int]:
+    """The reference's rule: one weakest item after another."""
+    chosen: list[int] = []
+    for place in np.argsort(values, kind="stable"):
+        if need <= 0:
+            break
+        chosen.append(int(place))
+        need -= int(costs[place])
+    return chosen
 
 
 class Theirs:
@@ -182,6 +211,7 @@ async def run(arguments: Any) -> int:
             if arguments.ablate:
                 memories.append(Ours(arguments.budget, embedder, count, calibrate=False))
                 memories[-1].name = "ours, plain cosines"
+                memories += [HotOnly(arguments.budget, embedder, count, plain_order=order) for order in (False, True)]
             memories += [Kept("recency", arguments.budget, count, seed), Kept("random", arguments.budget, count, seed)]
             shares = {}
             for memory in memories:
@@ -227,7 +257,7 @@ def main() -> int:
     made.add_argument("--final", action="store_true", help="the seeds kept for the final figure (100-109)")
     made.add_argument("--budget", type=int, default=1500, help="tokens of the hot zone")
     made.add_argument("--no-vectors", action="store_true", help="no embedder for anybody")
-    made.add_argument("--ablate", action="store_true", help="ours without calibration beside")
+    made.add_argument("--ablate", action="store_true", help="beside: ours without calibration, and packing apart")
     return asyncio.run(run(made.parse_args()))
 
 

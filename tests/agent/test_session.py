@@ -276,3 +276,14 @@ async def test_a_correction_keeps_the_pin(desk: Desk) -> None:
     await desk.session.pin(f"fact:{fact.id}")
     corrected = await desk.session.correct(f"fact:{fact.id}", "I use Helix.")
     assert (await desk.session.inspect(f"fact:{corrected.id}")).pinned
+
+
+async def test_earlier_messages_of_the_project_are_there_for_the_composer_secrets_left_out(desk: Desk) -> None:
+    secret = "AKIA" + "Q5ZL2VXN7TWBD3KC"
+    await desk.say("first")
+    await desk.say(f"my key is {secret}")
+    await desk.session.switch("new")
+    prompts = await desk.session.prompt_history()
+    assert prompts[0] == "first"
+    assert len(prompts) == 2
+    assert secret not in prompts[1]

@@ -130,6 +130,7 @@ class Turn:
                     "the model sees it until the app is closed.",
                 )
             )
+        await core.db.run(core.history.add_prompt, self._text)
         await core.first_goal(row.content)
 
         trouble: ModelError | None = None
