@@ -152,18 +152,18 @@ async def hot_figures(report: Report, sizes: list[int], folder: Path) -> None:
             if protoprompt
             else {}
         )
-        budget = (theirs.get("budget") or 65 * size) + 16 * size + 200  # room for our headers: the same number of items
         db = Database(folder / f"ours-hot-{size}.db")
-        memory = WorkingMemory(db, instant, counter, max_tokens=budget)
+        memory = WorkingMemory(db, instant, counter, max_tokens=1_000_000)
         instant.know("the goal", 7, 99)
         await memory.set_goal("the goal")
         for kind, text in items[:size]:
             await memory.add(kind, text)
-        position = size
-        while not (await memory.cold(limit=1)).total:  # full: from here on each item pushes one out
-            kind, text = items[position % len(items)]
-            await memory.add(kind, text + " " * (position // len(items)))
-            position += 1
+        state = memory.export_state()
+        memory = WorkingMemory(db, instant, counter, max_tokens=memory.used_tokens + 40)  # full from here on
+        memory.import_state(state)
+        await memory.save()
+        for kind, text in items[size : size + 5]:
+            await memory.add(kind, text)
         added, assembled = [], []
         for kind, text in items[-2 * repeats : -repeats]:
             start = time.perf_counter()

@@ -193,12 +193,10 @@ class ColdStore:
         row = self.db.row("SELECT * FROM wm_sessions WHERE scope = ? AND session_id = ?", (scope, session_id))
         if row is None:
             return None
+        # An ordinary step is written with its item only.
         sql = "SELECT max(max(birth, touched, put_away_step)) FROM wm_items WHERE scope = ? AND session_id = ?"
-        return (
-            max(int(row["step"]), int(self.db.value(sql, (scope, session_id)) or 0)),
-            str(row["goal"]),
-            str(row["word"]),
-        )
+        step = max(int(row["step"]), int(self.db.value(sql, (scope, session_id)) or 0))
+        return step, str(row["goal"]), str(row["word"])
 
     def hot_items(self, scope: str, session_id: str, identity: str) -> list[Item]:
         """The hot items of a session in the order they came, with vectors of the embedder ``identity``."""

@@ -32,8 +32,8 @@ def _first_tables(connection: sqlite3.Connection) -> None:
             put_away_step INTEGER NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL, source TEXT NOT NULL,
             summary TEXT NOT NULL, indexed INTEGER NOT NULL DEFAULT 0, text TEXT NOT NULL, UNIQUE (scope, id))""",
         "CREATE INDEX wm_items_unindexed ON wm_items(number) WHERE indexed = 0",
-        "CREATE INDEX wm_items_zone ON wm_items(scope, zone, put_away_at)",
-        "CREATE INDEX wm_items_session ON wm_items(scope, session_id, zone)",
+        "CREATE INDEX wm_items_cold ON wm_items(scope, put_away_at) WHERE zone = 'cold'",
+        "CREATE INDEX wm_items_hot ON wm_items(scope, session_id) WHERE zone = 'hot'",
         "CREATE INDEX wm_items_copies ON wm_items(scope, lineage) WHERE lineage <> id",
         """CREATE TABLE wm_embedders(
             number INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
@@ -58,7 +58,6 @@ def _first_tables(connection: sqlite3.Connection) -> None:
         """CREATE TABLE wm_log(
             number INTEGER PRIMARY KEY, scope TEXT NOT NULL, session_id TEXT NOT NULL, step INTEGER NOT NULL,
             at TEXT NOT NULL, event TEXT NOT NULL, item_id TEXT NOT NULL, reason TEXT NOT NULL)""",
-        "CREATE INDEX wm_log_scope ON wm_log(scope, number)",
         # Holds stems, not text; bm25 weighs the head (summary, source) higher than the body.
         "CREATE VIRTUAL TABLE wm_terms USING fts5(head, body, tokenize = 'unicode61 remove_diacritics 0')",
         "INSERT INTO wm_terms(wm_terms, rank) VALUES ('rank', 'bm25(2.0, 1.0)')",

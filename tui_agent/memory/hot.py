@@ -11,9 +11,9 @@ from tui_agent.memory.scoring import (
     IMPORTANT_KINDS,
     TERM_NAMES,
     Calibration,
+    Comparison,
     Floats,
     Scorer,
-    cosine,
     cosines,
     kind_weight,
 )
@@ -106,6 +106,7 @@ class HotZone:
         self._matrix: NDArray[np.float32] | None = None
         self._cosines_of = (0, 0)  # the goal and the calibration that the cached cosines belong to
         self._goal_count = 0
+        self._goal_ready: Comparison | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -153,8 +154,20 @@ class HotZone:
         data["size"][row] = item.size
         if vector:
             self._set_vector(item)
+        self._lasting_of(item)
+
+    def set_vector(self, item: Item) -> None:
+        """Reads only the vector of an item again."""
+        self._set_vector(item)
+        self._lasting_of(item)
+
+    def _lasting_of(self, item: Item) -> None:
+        data, row = self._data, item.row
         data["lasting"][row] = self.scorer.lasting_one(
-            kind_weight(item.kind), item.size, float(data["calibrated"][row]), float(data["weighted"][row])
+            kind_weight(item.kind),
+            item.size,
+            float(data["calibrated"][row]),
+            item.weighted if self._weigh_names else item.references,
         )
 
     def set_goal(self, goal: Vector | None) -> None:
@@ -178,6 +191,7 @@ class HotZone:
                 plain[:n] = cosines(matrix[:n], goal)
             calibrated[:n] = self.calibration.of_units(matrix[:n], goal)[1] if now[1] else plain[:n]
         self._cosines_of = now
+        self._goal_ready = None if goal is None else Comparison(goal, self.calibration if self._calibrate else None)
         self._relast(slice(0, n))
 
     def _set_vector(self, item: Item) -> None:
@@ -193,10 +207,10 @@ class HotZone:
             self._relast(slice(0, len(self._rows)))
         if self._matrix is not None:
             self._matrix[row] = vector if vector is not None else 0.0
-        plain = cosine(vector, self.goal) if vector is not None else 0.0
-        self._data["cosines"][row] = self._data["calibrated"][row] = plain
-        if self._calibrate and vector is not None and self.goal is not None and vector.shape == self.goal.shape:
-            self._data["calibrated"][row] = self.calibration.cosine(vector, self.goal)
+        plain = calibrated = 0.0
+        if vector is not None and self._goal_ready is not None:
+            plain, calibrated = self._goal_ready.cosines(vector)
+        self._data["cosines"][row], self._data["calibrated"][row] = plain, calibrated
 
     def _relast(self, rows: slice) -> None:
         data = self._data

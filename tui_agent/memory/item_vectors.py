@@ -76,6 +76,10 @@ def _unit(vector: Any) -> Vector | None:
     """``vector`` as float32 of length 1; ``None`` when it has no direction or is not finite."""
     if vector is None:
         return None
+    if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and vector.ndim == 1:
+        square = float(vector @ vector)
+        if abs(square - 1.0) < 1e-5:  # as an embedder of ours gives it
+            return vector
     values = np.asarray(vector, dtype=np.float64).reshape(-1)
     length = float(np.sqrt(values @ values)) if len(values) else 0.0
     if not length or not np.isfinite(length):

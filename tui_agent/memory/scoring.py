@@ -198,13 +198,10 @@ class Calibration:
         self._refresh()
 
     def add(self, vector: Vector) -> bool:
-        """Counts one more vector; true when the snapshot moved."""
-        length = float(np.linalg.norm(vector))
-        if not length:
-            return False
+        """Counts one more unit vector; true when the snapshot moved."""
         if self.total is None or self.total.shape != vector.shape:
             self.total, self.count, self._taken = np.zeros(vector.shape, dtype=np.float64), 0, 0
-        self.total += vector / length
+        self.total += vector
         self.count += 1
         return self._refresh()
 
@@ -238,12 +235,33 @@ class Calibration:
 
     def cosine(self, vector: Vector, other: Vector) -> float:
         """The calibrated cosine of two vectors of any length, in float64."""
-        if self.mean is None or self.mean.shape != vector.shape:
-            return cosine(vector, other)
-        a, b = vector.astype(np.float64), other.astype(np.float64)
-        lengths = math.sqrt(float(a @ a)), math.sqrt(float(b @ b))
-        if not all(lengths):
-            return 0.0
-        a, b = a / lengths[0] - self.mean, b / lengths[1] - self.mean
-        norms = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
-        return float(a @ b) / norms if norms > 1e-12 else 0.0
+        return Comparison(other, self).cosines(vector)[1]
+
+
+class Comparison:
+    """One vector, the goal, made ready for being compared with many one by one; a snapshot of the calibration."""
+
+    def __init__(self, vector: Vector, calibration: Calibration | None) -> None:
+        self._vector = vector.astype(np.float64)
+        self._length = math.sqrt(float(self._vector @ self._vector))
+        mean = calibration.mean if calibration is not None else None
+        self._mean = mean if mean is not None and mean.shape == vector.shape else None
+        if self._mean is not None and self._length:
+            self._square = float(self._mean @ self._mean)
+            self._with_mean = float(self._vector @ self._mean) / self._length
+            self._centred = math.sqrt(max(1 - 2 * self._with_mean + self._square, 0.0))
+
+    def cosines(self, vector: Vector) -> tuple[float, float]:
+        """The plain and the calibrated cosine with ``vector``, in float64; the same where there is no calibration."""
+        if vector.shape != self._vector.shape or not self._length:
+            return 0.0, 0.0
+        other = vector.astype(np.float64)
+        length = math.sqrt(float(other @ other))
+        if not length:
+            return 0.0, 0.0
+        plain = float(other @ self._vector) / (length * self._length)
+        if self._mean is None:
+            return plain, plain
+        with_mean = float(other @ self._mean) / length
+        norms = math.sqrt(max(1 - 2 * with_mean + self._square, 0.0)) * self._centred
+        return plain, (plain - with_mean - self._with_mean + self._square) / norms if norms > 1e-9 else 0.0

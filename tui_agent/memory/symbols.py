@@ -72,7 +72,8 @@ def extract(text: str, hint: str = "") -> Symbols:
     """
     if len(text) > _MOST_TEXT:
         text = text[: _MOST_TEXT * 3 // 4] + "\n" + text[-_MOST_TEXT // 4 :]
-    text = unicodedata.normalize("NFC", text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
     if len(text) > _LONGEST_LINE:
         text = "\n".join(line[:_LONGEST_LINE] for line in text.split("\n"))
     defs: set[str] = set()

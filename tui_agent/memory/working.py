@@ -23,12 +23,12 @@ from tui_agent.memory.database import Database
 from tui_agent.memory.hot import HotZone, Item
 from tui_agent.memory.references import ReferenceIndex
 from tui_agent.memory.scoring import Weights, cosine
-from tui_agent.memory.text import format_utc, new_id, normalise, utc_now
+from tui_agent.memory.text import format_utc, new_id, normalise
 from tui_agent.memory.types import Embedder, RecalledItem
 from tui_agent.memory.working_reading import Reading
 from tui_agent.memory.working_recall import MANUAL
 from tui_agent.memory.working_state import item_from_state, item_to_state
-from tui_agent.memory.working_types import ItemId, MemoryScope, TokenCounter
+from tui_agent.memory.working_types import ItemId, MemoryScope, TokenCounter, stamp
 
 __all__ = ["MemoryScope", "WorkingMemory"]
 
@@ -111,7 +111,7 @@ class WorkingMemory(Reading):
         Returns the id, which also says where the item is now (see :class:`~tui_agent.memory.working_types.ItemId`).
         The text is stored before it is embedded; an embedder that fails costs ranking, not text.
         """
-        item = Item(new_id(), kind, _stored(text), _stored(summary), _stored(source), pin, created_at=utc_now())
+        item = Item(new_id(), kind, _stored(text), _stored(summary), _stored(source), pin, created_at=stamp())
         async with self._lock:
             await self._prepare()
             return await self._add(item, None)
@@ -156,7 +156,7 @@ class WorkingMemory(Reading):
             if twin is None and vector is not None and self.dedup_threshold > 0:
                 twin = self._near_note(vector)
             if twin is None:
-                return await self._add(Item(new_id(), "note", text, "", source, pin, created_at=utc_now()), vector)
+                return await self._add(Item(new_id(), "note", text, "", source, pin, created_at=stamp()), vector)
             self._step += 1
             twin.touched = self._step
             if twin.text != text:
@@ -210,7 +210,7 @@ class WorkingMemory(Reading):
                 self._balance()
             else:
                 await self._flush()
-                found = (await self.store.db.run(self.store.items, self.scope.key, [item_id])).get(item_id)
+                found = (await self.store.db.run(self.store.items, self._scope, [item_id])).get(item_id)
                 if found is None or found[1] != "cold":
                     return False
                 item, old = found[0], found[0].text
@@ -267,7 +267,7 @@ class WorkingMemory(Reading):
 
     async def pin_cold(self, item_id: str, pinned: bool = True) -> bool:
         """Keeps a put-away item from being pruned, or stops keeping it; false when it is not put away."""
-        return await self.store.db.run(self.store.set_pinned, self.scope.key, item_id, pinned)
+        return await self.store.db.run(self.store.set_pinned, self._scope, item_id, pinned)
 
     async def forget(self, item_id: str) -> bool:
         """Puts a hot item away by hand, pinned or not; false when it is not hot. Nothing is deleted."""
@@ -288,10 +288,10 @@ class WorkingMemory(Reading):
             if item is not None:
                 self._let_go(item)
             was_pending = self._pending.pop(item_id, None) is not None
-            gone = await self.store.db.run(self.store.delete, self.scope.key, [item_id])
+            gone = await self.store.db.run(self.store.delete, self._scope, [item_id])
             for event in [event for event in self.events if event.item_id == item_id]:
                 self.events.remove(event)
-            self._cold_known = await self.store.db.run(self.store.cold_count, self.scope.key)
+            self._cold_known = await self.store.db.run(self.store.cold_count, self._scope)
             if gone or was_pending:
                 self._tell("deleted", None, "An item was deleted for good.", f"id {item_id[-4:]}", automatic=False)
             await self._flush()
@@ -302,8 +302,8 @@ class WorkingMemory(Reading):
         before = format_utc((now or datetime.now(timezone.utc)) - timedelta(days=days))
         async with self._lock:
             await self._prepare()
-            ids = await self.store.db.run(self.store.prune, self.scope.key, before)
-            self._cold_known = await self.store.db.run(self.store.cold_count, self.scope.key)
+            ids = await self.store.db.run(self.store.prune, self._scope, before)
+            self._cold_known = await self.store.db.run(self.store.cold_count, self._scope)
             if ids:
                 text = f"{len(ids)} items put away more than {days} days ago were deleted."
                 self._tell("pruned", None, text, f"{len(ids)} items older than {days} days")
@@ -314,7 +314,7 @@ class WorkingMemory(Reading):
         """Gives up to ``limit`` put-away items the vector they lack (the embedder failed, or is another one now);
         returns how many got one. Call it when idle until it returns 0."""
         run = self.store.db.run
-        missing = await run(self.store.without_vector, self.scope.key, self._vectors.identity, limit)
+        missing = await run(self.store.without_vector, self._scope, self._vectors.identity, limit)
         if not missing or not self._vectors.present:
             return 0
         vectors = await self._vectors.embed([text for _, text in missing], "document")
@@ -329,7 +329,7 @@ class WorkingMemory(Reading):
         was hot here before is saved with its own session."""
         await self.save()
         async with self._lock:
-            known = await self.store.db.run(self.store.session, self.scope.key, session_id)
+            known = await self.store.db.run(self.store.session, self._scope, session_id)
             self._reset(session_id)
             await self._prepare()
             await self._flush()

@@ -12,8 +12,9 @@ from tui_agent.memory.database import StoreError
 from tui_agent.memory.hot import Item
 from tui_agent.memory.packing import cheapest_cover
 from tui_agent.memory.symbols import extract
-from tui_agent.memory.text import new_id, utc_now
+from tui_agent.memory.text import new_id
 from tui_agent.memory.working_store import Stored
+from tui_agent.memory.working_types import stamp
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Core(Stored):
         if self._ready and self._imported is None:
             return
         if not self._ready:
-            scope, session = self.scope.key, self.session_id
+            scope, session = self._scope, self.session_id
             run, identity = self.store.db.run, self._vectors.identity
             row = await run(self.store.session, scope, session)
             items = await run(self.store.hot_items, scope, session, identity) if row is not None else []
@@ -63,7 +64,7 @@ class Core(Stored):
         """Writes imported items: as new ones, as moves of known ones, or under new ids where their text differs."""
         imported, self._imported = self._imported or [], None
         ids = [item.id for item in imported]
-        known = await self.store.db.run(self.store.items, self.scope.key, ids)
+        known = await self.store.db.run(self.store.items, self._scope, ids)
         for item in imported:
             if self._hot.items.get(item.id) is not item:
                 continue  # put away again meanwhile
@@ -112,7 +113,7 @@ class Core(Stored):
         item.vector = vector
         self._hot.calibration.add(vector)
         if item.row >= 0:
-            self._hot.update(item, vector=True)
+            self._hot.set_vector(item)
             self._hot.refresh()
             self._note(item, "hot", vector=True)
 
@@ -136,7 +137,7 @@ class Core(Stored):
         self._let_go(item)
         if item.kind == "recalled" and item.origin_kind:
             item.kind, item.origin_kind = item.origin_kind, ""
-        item.put_away_at, item.put_away_step, item.reason, item.shown = utc_now(), self._step, reason, ()
+        item.put_away_at, item.put_away_step, item.reason, item.shown = stamp(), self._step, reason, ()
         self._cold_known += 1
         if automatic:
             self.evictions += 1

@@ -125,12 +125,12 @@ class Reading(Recalling):
         item = self._hot.items.get(item_id)
         if item is not None:
             return item.text
-        found = await self.store.db.run(self.store.items, self.scope.key, [item_id])
+        found = await self.store.db.run(self.store.items, self._scope, [item_id])
         return found[item_id][0].text if item_id in found else None
 
     async def versions(self, item_id: str) -> list[tuple[str, str, str]]:
         """Earlier texts of an item, newest first: ``(text, replaced at, reason)``."""
-        return await self.store.db.run(self.store.versions, self.scope.key, item_id)
+        return await self.store.db.run(self.store.versions, self._scope, item_id)
 
     async def log(self, limit: int = 200, *, this_session: bool = False) -> list[LogLine]:
         """The stored log of moves, newest first."""
@@ -138,4 +138,4 @@ class Reading(Recalling):
             await self._prepare()
             await self._flush()
             only = self.session_id if this_session else ""
-            return await self.store.db.run(self.store.log, self.scope.key, limit, only)
+            return await self.store.db.run(self.store.log, self._scope, limit, only)

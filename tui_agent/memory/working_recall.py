@@ -51,7 +51,7 @@ class Recalling(Core):
         if vector is not None:
             await self._calibrate(len(vector))
         asked = Query(
-            self.scope.key, self.session_id, query, limit, self._step, vector,
+            self._scope, self.session_id, query, limit, self._step, vector,
             self._vectors.identity, self._hot.calibration if self._flags[0] else None, "cold" if only_cold else "",
             len(self._hot),
         )  # fmt: skip
@@ -140,7 +140,7 @@ class Recalling(Core):
         """Measures the chosen, makes room for those that fit together, and takes them in."""
         hot = {item.lineage or item.id: item for item in self._hot.items.values()}
         asked_for = [hit.id for hit in chosen if hit.lineage not in hot]
-        loaded = await self.store.db.run(self.store.items, self.scope.key, asked_for, self._vectors.identity)
+        loaded = await self.store.db.run(self.store.items, self._scope, asked_for, self._vectors.identity)
         most = left = max(0, self._limit - self._hot.pinned_cost)
         staged: list[tuple[Hit, Item, bool]] = []
         kept: set[str] = set()
@@ -223,12 +223,12 @@ class Recalling(Core):
         async with self._lock:
             await self._prepare()
             run = self.store.db.run
-            loaded = await run(self.store.items, self.scope.key, [item_id], self._vectors.identity)
+            loaded = await run(self.store.items, self._scope, [item_id], self._vectors.identity)
             if item_id not in loaded:
-                full = await run(self.store.resolve, self.scope.key, item_id)
+                full = await run(self.store.resolve, self._scope, item_id)
                 if full is None:
                     return None
-                item_id, loaded = full, await run(self.store.items, self.scope.key, [full], self._vectors.identity)
+                item_id, loaded = full, await run(self.store.items, self._scope, [full], self._vectors.identity)
             item, zone = loaded[item_id]
             if item_id in self._hot.items or (zone == "hot" and item.session_id == self.session_id):
                 return None
@@ -256,7 +256,7 @@ class Recalling(Core):
         async with self._lock:
             await self._prepare()
             await self._flush()
-            run, scope = self.store.db.run, self.scope.key
+            run, scope = self.store.db.run, self._scope
             total = await run(self.store.cold_count, scope)
             self._cold_known = total
             if not query.strip():
@@ -274,7 +274,7 @@ class Recalling(Core):
         async with self._lock:
             await self._prepare()
             await self._flush()
-            found = await self.store.db.run(self.store.items, self.scope.key, [item_id])
+            found = await self.store.db.run(self.store.items, self._scope, [item_id])
         item, zone = found.get(item_id, (None, ""))
         return self._cold_row(item) if item is not None and zone == "cold" else None
 

@@ -19,7 +19,7 @@ from tui_agent.memory.item_vectors import ItemVectors
 from tui_agent.memory.references import ReferenceIndex
 from tui_agent.memory.rendering import Renderer
 from tui_agent.memory.scoring import Scorer, Weights
-from tui_agent.memory.text import new_id, utc_now
+from tui_agent.memory.text import new_id
 from tui_agent.memory.types import RecalledItem
 from tui_agent.memory.working_types import (
     MemoryEvent,
@@ -27,6 +27,7 @@ from tui_agent.memory.working_types import (
     Pending,
     TokenCounter,
     estimate_tokens,
+    stamp,
 )
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Stored:
             store = Database(":memory:" if store is None else store)
         self.store = store if isinstance(store, ColdStore) else ColdStore(store)
         self.scope = MemoryScope.of(scope)
+        self._scope = self.scope.key
         self.max_tokens = max_tokens
         self.max_pinned_tokens: float = max_tokens // 3 if max_pinned_tokens is None else max_pinned_tokens
         self.events: deque[MemoryEvent] = deque(maxlen=_KEPT_EVENTS)
@@ -163,7 +165,7 @@ class Stored:
 
     def _tell(self, event: str, item: Item | None, text: str, reason: str, *, automatic: bool = True) -> None:
         item_id = item.id if item is not None else ""
-        at = utc_now()
+        at = stamp()
         self.events.append(MemoryEvent(self._step, at, event, item_id, text, automatic))
         self._log.append(LogLine(self._step, at, event, item_id, reason))
 
@@ -192,7 +194,7 @@ class Stored:
         pending, log, self._pending, self._log, self._unsaved = self._pending, self._log, {}, [], False
         session = (self.session_id, self._goal, self._renderer.word)
         changed = session != self._session_written or not pending
-        batch = Batch(self.scope.key, self.session_id, self._step, self._goal, self._renderer.word, changed, log=log)
+        batch = Batch(self._scope, self.session_id, self._step, self._goal, self._renderer.word, changed, log=log)
         for item, what in pending.values():
             if what.zone == "hot":
                 item.session_id = self.session_id

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tui_agent.memory.text import utc_now
 from tui_agent.memory.types import RecallRecord, Term
 
 
@@ -141,6 +143,18 @@ class Pending:
     vector: bool = False
     claim: bool = False
     replaced: list[tuple[str, str]] = field(default_factory=list)
+
+
+_second = (0, "")
+
+
+def stamp() -> str:
+    """Now, as UTC ``YYYY-MM-DD HH:MM:SS``; formatted once a second."""
+    global _second
+    second = int(time.time())
+    if second != _second[0]:
+        _second = (second, utc_now())
+    return _second[1]
 
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
