@@ -43,7 +43,9 @@ except ImportError:  # Python 3.10 has no wheel of it
 
 DIMENSION = 768
 PEER = "protoprompt 0.20.0"
+GOAL = "the goal"
 _TOPICS = 60
+_OURS = 8  # of our additions to one of the reference's
 
 
 class Instant:
@@ -58,6 +60,7 @@ class Instant:
         random_numbers = np.random.default_rng(1)
         self._common = random_numbers.normal(size=DIMENSION)
         self._topics = random_numbers.normal(size=(_TOPICS, DIMENSION))
+        self.know(GOAL, 7, 99)
 
     def know(self, text: str, topic: int, seed: int) -> None:
         noise = np.random.default_rng(seed).normal(size=DIMENSION)
@@ -144,41 +147,30 @@ async def hot_figures(report: Report, sizes: list[int], folder: Path) -> None:
         gc.collect()
         gc.freeze()  # what the benchmark itself holds is not our garbage to look through
         instant = Instant()
-        repeats = 40 if size <= 500 else 20
-        items = make_items(size + 2 * repeats + 5, instant)
+        rounds = 12 if size < 5000 else 4
+        items = make_items(size + rounds * _OURS + 40, instant)
         counter = RegexTokenCounter() if protoprompt else None
-        theirs = (
-            await reference_hot(instant, items, size, min(repeats, 12 if size < 5000 else 3), folder)
-            if protoprompt
-            else {}
-        )
+        if protoprompt:
+            reference, store = await full_reference(instant, items, size, folder)
         db = Database(folder / f"ours-hot-{size}.db")
-        memory = WorkingMemory(db, instant, counter, max_tokens=1_000_000)
-        instant.know("the goal", 7, 99)
-        await memory.set_goal("the goal")
-        for kind, text in items[:size]:
-            await memory.add(kind, text)
-        state = memory.export_state()
-        memory = WorkingMemory(db, instant, counter, max_tokens=memory.used_tokens + 40)  # full from here on
-        memory.import_state(state)
-        await memory.save()
-        for kind, text in items[size : size + 5]:
-            await memory.add(kind, text)
-        added, assembled = [], []
-        for kind, text in items[-2 * repeats : -repeats]:
-            start = time.perf_counter()
-            await memory.add(kind, text)
-            added.append(time.perf_counter() - start)
-        for kind, text in items[-repeats:][: max(5, repeats // 4)]:
-            await memory.add(kind, text)  # so that nothing is as it was at the last assembly
-            start = time.perf_counter()
-            made = (await memory.assemble()).render()
-            assembled.append(time.perf_counter() - start)
+        memory = await full_memory(db, instant, items, size, counter)
+        extra = items[size:]
+        added, assembled, their_added, their_assembled = [], [], [], []
+        for turn in range(rounds):  # by turns, so that both meet the same moods of the machine
+            if protoprompt:
+                their_added.append(await timed(reference.add(*extra[turn])))
+                if turn < 3:
+                    their_assembled.append(await timed(rendered(reference)))
+            for kind, text in extra[turn * _OURS : turn * _OURS + _OURS]:
+                added.append(await timed(memory.add(kind, text)))
+            assembled.append(await timed(rendered(memory)))
         async with Stalls() as stalls:  # apart, because its ticks cost time too
-            for kind, text in items[:repeats]:
+            for kind, text in extra[:20]:
                 await memory.add(kind, text)
             await memory.assemble()
-        assert made
+        theirs = {"add": typical_ms(their_added), "assemble": typical_ms(their_assembled)} if protoprompt else {}
+        if protoprompt:
+            store.close()
         ours = {"add": typical_ms(added), "assemble": typical_ms(assembled)}
         for name in ("add", "assemble"):
             report.put(f"{name}_ms", ours[name], category=f"{size} hot")
@@ -202,31 +194,45 @@ async def hot_figures(report: Report, sizes: list[int], folder: Path) -> None:
     report.goal("longest stall while adding and assembling", "<= 20 ms", worst, worst <= 20)
 
 
-async def reference_hot(
-    instant: Instant, items: list[tuple[str, str]], size: int, repeats: int, folder: Path
-) -> dict[str, Any]:
+async def timed(action: Any) -> float:
+    """Seconds that a coroutine takes."""
+    start = time.perf_counter()
+    await action
+    return time.perf_counter() - start
+
+
+async def rendered(memory: Any) -> str:
+    return str((await memory.assemble()).render())
+
+
+async def full_memory(
+    db: Database, instant: Instant, items: list[tuple[str, str]], size: int, counter: Any
+) -> WorkingMemory:
+    """Ours with ``size`` hot items and room for no more."""
+    memory = WorkingMemory(db, instant, counter, max_tokens=1_000_000)
+    await memory.set_goal(GOAL)
+    for kind, text in items[:size]:
+        await memory.add(kind, text)
+    state = memory.export_state()
+    memory = WorkingMemory(db, instant, counter, max_tokens=memory.used_tokens + 40)
+    memory.import_state(state)
+    await memory.save()
+    return memory
+
+
+async def full_reference(instant: Instant, items: list[tuple[str, str]], size: int, folder: Path) -> tuple[Any, Any]:
+    """The reference with ``size`` hot items and room for no more, and its store."""
     counter = RegexTokenCounter()
     lists = Lists(instant)
-    instant.know("the goal", 7, 99)
-    lists.prepare([text for _, text in items] + ["the goal"])
+    lists.prepare([text for _, text in items] + [GOAL])
     budget = sum(counter.count(text) for _, text in items[:size])
     store = SqliteStore(str(folder / f"reference-hot-{size}.db"))
     memory = Reference(store, lists, counter, max_tokens=10 * budget)
-    await memory.set_goal("the goal")
+    await memory.set_goal(GOAL)
     for kind, text in items[:size]:
         await memory.add(kind, text)
-    memory._max_tokens = budget  # full from here on
-    added, assembled = [], []
-    for kind, text in items[size : size + repeats]:
-        start = time.perf_counter()
-        await memory.add(kind, text)
-        added.append(time.perf_counter() - start)
-    for _ in range(3):
-        start = time.perf_counter()
-        (await memory.assemble()).render()
-        assembled.append(time.perf_counter() - start)
-    store.close()
-    return {"add": typical_ms(added), "assemble": typical_ms(assembled), "budget": budget}
+    memory._max_tokens = budget
+    return memory, store
 
 
 async def cold_figures(report: Report, sizes: list[int], reference_sizes: list[int], folder: Path) -> None:

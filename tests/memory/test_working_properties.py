@@ -132,7 +132,7 @@ class Memories(RuleBasedStateMachine):
     @rule(target=ids, text=texts, pin=st.booleans())
     def note(self, text, pin):
         made = self.run(self.mem.note(text, pin=pin))
-        if made.merged and self.texts[made] == text:
+        if made.merged and self.texts.get(made) == text:
             return multiple()
         return self.remember(made, text)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tui_agent.memory.database import Migration
 from tui_agent.memory.hot import Item
@@ -77,8 +77,7 @@ _COLUMNS = [*_FIELDS, "scope", "id", "digest", "created_at", "text"]
 INSERT = f"INSERT OR IGNORE INTO wm_items({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     """One line of the log. ``event`` is one of :data:`LOG_EVENTS`; ``reason`` holds no text of the item itself."""
 
     step: int
@@ -89,8 +88,7 @@ class LogLine:
     session_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One item as it is to be written: a snapshot, so that the item may change meanwhile.
 
     ``replaced`` holds ``(old text, reason)`` of each change of its text; ``claim`` says that it must still be cold, or

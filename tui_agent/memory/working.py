@@ -92,6 +92,7 @@ class WorkingMemory(Reading):
             self.proposals = ()
             if self._goal and self._cold_known:
                 hits = await self._find(self._goal, 4 * _PROPOSED, vector=self._hot.goal, only_cold=True)
+                self._manifest_found = (self._goal, self._cold_known, hits)
                 fitting = [hit for hit in hits if hit.fits][:_PROPOSED]
                 self.proposals = tuple(self._explained(hit, "sent", rank) for rank, hit in enumerate(fitting, 1))
             if changed:

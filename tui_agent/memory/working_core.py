@@ -77,8 +77,15 @@ class Core(Stored):
             if other.text != item.text or foreign:
                 self._let_go(item)
                 item.id = new_id()
+                if other.text != item.text:
+                    item.lineage = item.id
                 self._take_in(item)
                 self._note(item, "hot", new=True, vector=True)
+                if zone == "hot" and not foreign:  # the newer text is not in the imported state
+                    other.put_away_at, other.put_away_step, other.shown = stamp(), self._step, ()
+                    other.reason = "an earlier text was imported"
+                    self._cold_known += 1
+                    self._note(other, "cold")
             else:
                 self._note(item, "hot", vector=True)
         self._unsaved = True
@@ -222,7 +229,7 @@ class Core(Stored):
     async def close(self) -> None:
         """Writes what is left and ends the background work. The database stays open; it belongs to whoever made it."""
         await self.save()
-        for task in (self._saving, self._indexing):
+        for task in (self._saving, self._indexing, self._looking):
             if task is not None and not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Literal
 
+from tui_agent.memory.cold_search import Hit
 from tui_agent.memory.cold_tables import LogLine
+from tui_agent.memory.database import StoreError
 from tui_agent.memory.rendering import Assembly, Block, in_order
 from tui_agent.memory.types import Term
 from tui_agent.memory.working_recall import Recalling
@@ -45,9 +48,12 @@ class Reading(Recalling):
         lines: list[str] = []
         if query and free >= _SHORTEST_LINE:
             known, at, hits = self._manifest_found
-            if known != query or abs(self._cold_known - at) >= _STALE_AFTER:
-                hits = await self._find(query, _MANIFEST_LINES, only_cold=True)
-                self._manifest_found = (query, self._cold_known, hits)
+            if known != query:
+                hits = await self._look_up(query)
+            elif query == self._goal and abs(self._cold_known - at) >= _STALE_AFTER:
+                self._look_up_soon()  # what was found last will do for this time
+            elif query != self._goal and self._cold_known != at:
+                hits = await self._look_up(query)
             for hit in hits:
                 label = hit.summary.strip() or hit.text.strip().split("\n", 1)[0]
                 line = self._renderer.manifest_line(hit.id, hit.kind, label, hit.tokens)
@@ -56,6 +62,22 @@ class Reading(Recalling):
                     lines.append(line)
                     free -= cost
         return lines, max(0, self._cold_known - len(lines))
+
+    async def _look_up(self, query: str) -> list[Hit]:
+        hits = await self._find(query, _MANIFEST_LINES, only_cold=True)
+        self._manifest_found = (query, self._cold_known, hits)
+        return hits
+
+    def _look_up_soon(self) -> None:
+        """Looks up in the background what fits the goal by now."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look_up_quietly())
+
+    async def _look_up_quietly(self) -> None:
+        async with self._lock:
+            with contextlib.suppress(StoreError):  # then the lines stay as they were
+                if self._goal:
+                    await self._look_up(self._goal)
 
     def _build(self, lines: list[str], more: int) -> Assembly:
         hot, step, block = self._hot, self._step, self._renderer.block

@@ -98,6 +98,7 @@ class Stored:
         self._store_trouble = ""
         self._saving: asyncio.Task[None] | None = None
         self._indexing: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     # --- what is known without waiting --------------------------------------------------------------
 

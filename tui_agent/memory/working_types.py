@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tui_agent.memory.text import utc_now
 from tui_agent.memory.types import RecallRecord, Term
@@ -93,8 +93,7 @@ class ColdPage:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEvent:
+class MemoryEvent(NamedTuple):
     """Something the memory did by itself or was told to do; ``text`` is a sentence for the pane. ``event`` is one of
     :data:`tui_agent.memory.cold_tables.LOG_EVENTS`; ``automatic`` is false for what a key or a caller asked for."""
 
