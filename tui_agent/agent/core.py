@@ -389,8 +389,7 @@ class Core:
 
     async def cold_row(self, item_id: str) -> ColdItem | None:
         """One put-away item."""
-        page = await self.working.cold("", limit=1_000_000)
-        return next((row for row in page.rows if row.id == item_id), None)
+        return await self.working.cold_item(item_id)
 
     async def remember_result(self, call: ToolCall, result: ToolResult) -> tuple[tuple[str, ...], list[Event]]:
         """Put a tool's result into the working memory; returns the references that became visible, and the moves."""
@@ -492,7 +491,7 @@ class Core:
 
     async def leave(self) -> None:
         """The conversation is left in an orderly way."""
-        await self.working.save()
+        await self.working.close()
         await self.save_prompt_state()
         await self.db.run(self.history.end_session, self.session_id)
 
