@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.agent.views import ColdRow, ColdView, Field, HotView, Inspection
 from tui_agent.memory.quarantine import Quarantined
 from tui_agent.memory.text import fold, parse_utc, utc_now
-from tui_agent.memory.types import Fact, RecalledItem
+from tui_agent.memory.types import Fact, RecalledItem, RecallRecord
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -197,12 +197,12 @@ class Inspector:
         for message in reversed(messages):
             if message.role != "assistant":
                 continue
-            record = await core.db.run(core.history.recall, message.id)
+            record: RecallRecord | None = await core.db.run(core.history.recall, message.id)
             if record is None:
                 continue
             for item in (*record.items, *record.near):
                 if item.store == "fact" and item.id == fact_id:
-                    return RecalledItem(**{name: getattr(item, name) for name in item.__slots__})
+                    return item
         return None
 
     async def remembered(self) -> list[Inspection]:

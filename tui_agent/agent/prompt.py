@@ -195,10 +195,6 @@ class Prompt:
             self.announced[section.name] = section.hash
         return changed
 
-    def fixed_hash(self) -> str:
-        """Identity of system part and tools."""
-        return hashlib.sha256(json.dumps([self.system, self.tools], ensure_ascii=False).encode()).hexdigest()[:16]
-
     # -- the log --------------------------------------------------------------------------------------------------
 
     def messages(self) -> list[JSON]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.agent.events import Event
@@ -46,7 +46,6 @@ class TurnContext:
     user_text: str
     message_id: str
     session_id: str
-    earlier_user_texts: tuple[str, ...] = ()
     masked: frozenset[str] = frozenset()
 
 
@@ -61,7 +60,6 @@ class Tool:
     description: str
     params: Mapping[str, Param]
     run: Run
-    cap_tokens: int | None = field(default=None)
 
     def schema(self) -> JSON:
         """The object sent under ``tools``: flat scalars and arrays of strings, nothing servers strip."""
