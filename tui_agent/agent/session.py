@@ -16,15 +16,12 @@ from tui_agent.agent.events import Event, MemoryChanged, Notice, PhaseChanged
 from tui_agent.agent.inspecting import Inspector
 from tui_agent.agent.opening import open_core
 from tui_agent.agent.reload import LiveReload
+from tui_agent.agent.session_memory import SessionMemory
 from tui_agent.agent.stores import Stores
-from tui_agent.agent.transcript import transcript_of
 from tui_agent.agent.turn import Turn
 from tui_agent.agent.views import (
     ActionResult,
-    ColdView,
     ContextView,
-    HotView,
-    Inspection,
     PromptPart,
     ServerStatus,
     SessionRow,
@@ -36,7 +33,6 @@ from tui_agent.memory.database import StoreError
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.restoring import unfinished
 from tui_agent.memory.shredding import resume
-from tui_agent.memory.types import RecallRecord
 from tui_agent.memory.upkeep import prune_if_due
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Loaded, Settings
@@ -44,7 +40,7 @@ from tui_agent.settings import Loaded, Settings
 log = logging.getLogger(__name__)
 
 
-class Session:
+class Session(SessionMemory):
     """One conversation in one project. All methods run on one event loop.
 
     Make it with :meth:`open`, and close it with :meth:`close`. Background events (a file changed, the server came
@@ -298,41 +294,6 @@ class Session:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(task)
 
-    # -- panes ----------------------------------------------------------------------------------------------------
-
-    async def hot(self, sort: str = "score") -> HotView:
-        """The hot pane, sorted by ``score``, ``age`` or ``tokens``."""
-        return await self._inspector.hot(sort)
-
-    async def cold(self, query: str = "", limit: int = 200) -> ColdView:
-        """The cold pane, searched by ``query``."""
-        return await self._inspector.cold(query, limit)
-
-    async def recall_of(self, message_id: str) -> RecallRecord | None:
-        """What fed an answer."""
-        record: RecallRecord | None = await self._core.db.run(self._core.history.recall, message_id)
-        return record
-
-    async def transcript(self) -> list[TranscriptEntry]:
-        """The session's messages."""
-        return await transcript_of(self._core)
-
-    async def inspect(self, ref: str) -> Inspection:
-        """Everything known of one item.
-
-        Raises:
-            LookupError: there is no such item any more.
-        """
-        return await self._inspector.inspect(ref)
-
-    async def remembered(self) -> list[Inspection]:
-        """Everything that is remembered for long."""
-        return await self._inspector.remembered()
-
-    async def quarantined(self) -> list[Inspection]:
-        """What waits for approval."""
-        return await self._inspector.quarantined()
-
     async def context(self) -> ContextView:
         """The exact prompt as it would be sent now, part by part."""
         core = self._core
@@ -356,71 +317,6 @@ class Session:
             options.num_ctx if options else self.settings.num_ctx,
             options.num_predict if options else 0,
         )
-
-    # -- memory by key --------------------------------------------------------------------------------------------
-
-    async def pin(self, ref: str) -> ActionResult:
-        """Pin a hot item or a fact."""
-        return await self._actions.pin(ref)
-
-    async def unpin(self, ref: str) -> ActionResult:
-        """Release a pin."""
-        return await self._actions.unpin(ref)
-
-    async def put_away(self, ref: str) -> ActionResult:
-        """Hot to cold; for a fact: not now (it is not recalled again in this session)."""
-        return await self._actions.put_away(ref)
-
-    async def bring_back(self, ref: str) -> ActionResult:
-        """Cold to hot."""
-        return await self._actions.bring_back(ref)
-
-    async def touch(self, ref: str) -> ActionResult:
-        """Say that an item matters now."""
-        return await self._actions.touch(ref)
-
-    async def edit(self, ref: str, text: str) -> ActionResult:
-        """Change the text of a hot item."""
-        return await self._actions.edit(ref, text)
-
-    async def confirm(self, ref: str) -> ActionResult:
-        """Say that a fact still holds."""
-        return await self._actions.confirm(ref)
-
-    async def correct(self, ref: str, text: str) -> ActionResult:
-        """Replace a fact by ``text``; the old one stays in its history."""
-        return await self._actions.correct(ref, text)
-
-    async def expire(self, ref: str) -> ActionResult:
-        """Say that a fact no longer holds."""
-        return await self._actions.expire(ref)
-
-    async def delete_forever(self, ref: str) -> ActionResult:
-        """Destroy a fact and what it replaced, everywhere the app keeps it."""
-        return await self._actions.delete_forever(ref)
-
-    async def undo(self) -> ActionResult:
-        """Take back the last memory action."""
-        return await self._actions.undo()
-
-    async def save_sentence(self, message_id: str, sentence: str, target: str = "") -> ActionResult:
-        """Save a sentence the user said, by one key."""
-        return await self._actions.save_sentence(message_id, sentence, target)
-
-    async def approve(self, id: str) -> ActionResult:
-        """Let a waiting statement in."""
-        return await self._actions.approve(id)
-
-    async def reject(self, id: str) -> ActionResult:
-        """Turn a waiting statement away."""
-        return await self._actions.reject(id)
-
-    async def set_goal(self, text: str) -> ActionResult:
-        """Set the session's goal."""
-        events = await self._core.set_goal(text.strip())
-        for event in events:
-            self._emit(event)
-        return ActionResult(True, f"Goal: {text.strip()}")
 
     # -- sessions, models, drafts ---------------------------------------------------------------------------------
 

@@ -9,41 +9,29 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from textual import on, work
-from textual.app import App
+from textual import work
 from textual.binding import BindingType
 from textual.command import Provider
-from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
-from textual.widget import Widget
 
-from tui_agent.tui import commands, text
-from tui_agent.tui.actions import BY_ID, bindings
+from tui_agent.tui import text
+from tui_agent.tui.actions import bindings
+from tui_agent.tui.commanding import CommandingApp
+from tui_agent.tui.host import Done, sentence
 from tui_agent.tui.keymap import Keymap
 from tui_agent.tui.screens.chat import ChatScreen, import_parts
 from tui_agent.tui.screens.turns import Happened
 from tui_agent.tui.terminal import teach_alt_enter
-from tui_agent.tui.text import clean, one_line, short
 from tui_agent.tui.themes import DEFAULT_THEME, INK, load_themes, with_ours
 
 if TYPE_CHECKING:
     from tui_agent.agent.events import Event
-    from tui_agent.agent.views import ActionResult
-    from tui_agent.tui.clipboard import Copied
     from tui_agent.tui.session_like import SessionLike
 
 T = TypeVar("T")
 SessionFactory = Callable[[], Awaitable["SessionLike"]]
 _QUIT_WINDOW_S = 2.0
-
-
-class Done(Message):
-    """Awaited work is done: ``then`` gets its value, here, in a handler."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        super().__init__()
-        self.then = then
 
 
 def _action_commands() -> type[Provider]:
@@ -52,7 +40,7 @@ def _action_commands() -> type[Provider]:
     return ActionCommands
 
 
-class TuiAgentApp(App[None]):
+class TuiAgentApp(CommandingApp):
     """The chat with visible memory.
 
     ``session_factory`` is awaited after the first paint. ``theme`` is a theme name, ``keymap`` maps action ids to
@@ -80,16 +68,14 @@ class TuiAgentApp(App[None]):
         cursor_blink: bool = False,
     ) -> None:
         teach_alt_enter()
-        super().__init__()
+        super().__init__(on_theme)
         self.session: SessionLike | None = None
         self.keymap = Keymap(keymap)
         self.project_name = project_name or Path.cwd().name
         self.cursor_blink = cursor_blink
         self._factory = session_factory
-        self._on_theme = on_theme
         self._connecting = False
         self._leaving = False
-        self._acting = 0
         self._interrupted_at = -_QUIT_WINDOW_S
         self._unsubscribe: Callable[[], None] | None = None
         self._theme_folders = theme_folders
@@ -127,8 +113,8 @@ class TuiAgentApp(App[None]):
             problems += self.keymap.problems
         self.cursor_blink = cursor_blink
         self.chat.configured()
-        for sentence in problems:
-            self._warn(sentence)
+        for problem in problems:
+            self._warn(problem)
 
     def _use_themes(self, read: tuple[list[Theme], list[str]]) -> None:
         themes, problems = read
@@ -137,10 +123,10 @@ class TuiAgentApp(App[None]):
         self.theme_names = list(dict.fromkeys(item.name for item in themes))
         self._theme_problems += problems
 
-    def _warn(self, sentence: str) -> None:
+    def _warn(self, problem: str) -> None:
         from tui_agent.agent.events import Notice
 
-        self.chat.post_message(Happened(Notice("warning", sentence), in_turn=False))
+        self.chat.post_message(Happened(Notice("warning", problem), in_turn=False))
 
     def get_css_variables(self) -> dict[str, str]:
         self.theme_variables = with_ours(super().get_css_variables())
@@ -164,8 +150,8 @@ class TuiAgentApp(App[None]):
         self.post_message(Done(self._completed))
 
     def _completed(self) -> None:
-        for sentence in (*self._theme_problems, *self.keymap.problems):
-            self._warn(sentence)
+        for problem in (*self._theme_problems, *self.keymap.problems):
+            self._warn(problem)
         self.connect()
 
     @staticmethod
@@ -204,7 +190,7 @@ class TuiAgentApp(App[None]):
         self.fetch(session.start(), lambda _: self.chat.refresh_server(), owner=self.chat)
 
     def _background(self, event: Event) -> None:
-        self.chat.post_message(Happened(event, in_turn=False, answered=self._acting > 0))
+        self.chat.post_message(Happened(event, in_turn=False, answered=self.acting > 0))
 
     @work(group="turn")
     async def run_turn(self, events: AsyncIterator[Event]) -> None:
@@ -224,220 +210,6 @@ class TuiAgentApp(App[None]):
                 self.chat.post_message(Happened(failed, in_turn=True))
         if not finished:
             self.chat.post_message(Happened(TurnFinished("incomplete"), in_turn=True))
-
-    # -- work for screens ----------------------------------------------------------------------------------------------
-
-    def fetch(self, wanted: Awaitable[T], then: Callable[[T], None], *, owner: Widget) -> None:
-        """Await something of the session and hand its value to ``then``, in a handler, if ``owner`` is still there."""
-        self._await(wanted, then, owner)
-
-    @work(group="fetch", exit_on_error=False)
-    async def _await(self, wanted: Awaitable[Any], then: Callable[[Any], None], owner: Widget) -> None:
-        try:
-            value = await wanted
-        except Exception as error:
-            self.log.error(f"fetch failed: {error!r}")
-            self.post_message(Done(partial(self.say, f"That did not work: {sentence(error)}", "error")))
-            return
-
-        def deliver() -> None:
-            if owner.is_attached:
-                then(value)
-
-        self.post_message(Done(deliver))
-
-    def act(self, action: Awaitable[ActionResult], then: Callable[[ActionResult], object] | None = None) -> None:
-        """Carry out an action of the session, say what came of it, and show the panes anew."""
-
-        def done(result: ActionResult) -> None:
-            undo = f" · {self.keymap.hint('chat.undo')}" if result.undo and result.ok else ""
-            if result.text:
-                self.say(f"{result.text}{undo}", "information" if result.ok else "warning")
-            self.chat.refresh_panes()
-            self.chat.refresh_header()
-            if then is not None:
-                then(result)
-
-        async def counted() -> ActionResult:
-            self._acting += 1
-            try:
-                return await action
-            finally:
-                self._acting -= 1
-
-        self.fetch(counted(), done, owner=self.chat)
-
-    @on(Done)
-    def _done(self, message: Done) -> None:
-        message.stop()
-        message.then()
-
-    def say(self, words: str, severity: str = "information") -> None:
-        """A short notice in the corner. Never markup."""
-        level = severity if severity in ("information", "warning", "error") else "information"
-        self.notify(clean(words), severity=level, timeout=5, markup=False)  # type: ignore[arg-type]
-
-    def reviews(self, count: int) -> None:
-        """So many proposals wait for approval."""
-        self.chat.reviews(count)
-
-    def copy(self, copied: str, what: str) -> None:
-        """Copy, and say what really happened."""
-        from tui_agent.tui import clipboard
-
-        driver = self._driver
-
-        def write(sequence: str) -> None:
-            if driver is not None:
-                driver.write(sequence)
-
-        def done(outcome: Copied) -> None:
-            self.say(clipboard.sentence(outcome, what))
-
-        self.fetch(clipboard.copy(copied, write), done, owner=self.chat)
-
-    # -- commands ------------------------------------------------------------------------------------------------------
-
-    def run_id(self, id: str) -> None:
-        """Do what the action ``id`` does, wherever its keys belong."""
-        if id not in BY_ID:
-            return
-        context, _, name = id.partition(".")
-        chat = self.chat
-        target: Any = {"app": self, "chat": chat, "composer": chat.composer.editor, "transcript": chat.transcript}.get(
-            context
-        )
-        if context in ("hot", "cold", "recalled") and chat.is_complete:
-            pane = {"hot": chat.hot, "cold": chat.cold, "recalled": chat.recalled}[context]
-            if not pane.list.has_focus:
-                chat.open_pane(context)
-            target = pane.list
-        if target is not None:
-            getattr(target, f"action_{name}")()
-
-    def command_from_palette(self, command: commands.Command) -> None:
-        """Run a command, or begin it in the editor when it needs an argument."""
-        if command.argument:
-            self.chat.focus_editor().replace_all(f"/{command.name} ")
-        else:
-            self.command(f"/{command.name}")
-
-    def command(self, line: str) -> bool:
-        """Run a slash command; false when the text is a message."""
-        read = commands.read(line)
-        if read is None:
-            return False
-        name, argument = read
-        known = commands.BY_NAME.get(name)
-        session = self.session
-        if known is None:
-            self.say(
-                f"There is no command /{name}. F1 lists all of them; a message may not begin with / and one word.",
-                "warning",
-            )
-            self.chat.composer.put_back(line)
-        elif name == "model" and argument and session is not None:
-            self.switch_model(argument)
-        elif name == "theme" and argument:
-            self.use_theme(argument)
-        elif known.action:
-            self.run_id(known.action)
-        elif session is None:
-            self.say("Not connected yet.", "warning")
-        elif name == "goal":
-            if argument:
-                self.act(session.set_goal(argument))
-            else:
-                self.say(
-                    f"The goal is: {session.goal}" if session.goal else "There is no goal yet; /goal TEXT sets one."
-                )
-        elif name == "rebuild":
-            self.act(session.rebuild_prompt())
-        elif name == "new":
-            self.switch("new")
-        elif name == "search":
-            self._search(argument)
-        return True
-
-    def _search(self, words: str) -> None:
-        from tui_agent.tui.screens.lists import FoundScreen
-
-        if words:
-            self.push_screen(FoundScreen(words))
-        else:
-            self.say("Say what to search: /search TEXT.")
-
-    def switch(self, session_id: str | None) -> None:
-        """Open another session, or a new one."""
-        session = self.session
-        if session is None or not session_id:
-            return
-        if self.chat.running:
-            self.say("An answer is running; esc stops it.", "warning")
-            return
-        self.chat.composer.save_draft()
-        self.fetch(session.switch(session_id), lambda _: self.chat.load_session(), owner=self.chat)
-
-    def switch_model(self, name: str | None) -> None:
-        """Use another model from the next message on."""
-        if self.session is not None and name:
-            self.act(self.session.switch_model(name), lambda result: self.chat.refresh_server())
-
-    def use_theme(self, name: str) -> None:
-        """The user chose a theme."""
-        if name not in self.available_themes:
-            self.say(f"There is no theme {one_line(name)}; known are {', '.join(self.theme_names)}.", "warning")
-            return
-        self.theme = name
-        if self._on_theme is not None:
-            self._on_theme(name)
-
-    # -- actions -------------------------------------------------------------------------------------------------------
-
-    def _panel(self, screen: Any, then: Callable[[Any], None] | None = None) -> None:
-        if isinstance(self.screen, type(screen)):
-            self.screen.dismiss(None)
-        elif self.session is None:
-            self.say("Not connected yet.", "warning")
-        else:
-            self.push_screen(screen, then)
-
-    def action_help(self) -> None:
-        from tui_agent.tui.screens.pages import HelpScreen
-
-        if isinstance(self.screen, HelpScreen):
-            self.screen.dismiss(None)
-        else:
-            self.push_screen(HelpScreen())
-
-    def action_palette(self) -> None:
-        self.action_command_palette()
-
-    def action_model(self) -> None:
-        from tui_agent.tui.screens.lists import ModelsScreen
-
-        self._panel(ModelsScreen(), self.switch_model)
-
-    def action_sessions(self) -> None:
-        from tui_agent.tui.screens.lists import SessionsScreen
-
-        self._panel(SessionsScreen(), self.switch)
-
-    def action_remembered(self) -> None:
-        from tui_agent.tui.screens.lists import RememberedScreen
-
-        self._panel(RememberedScreen(), lambda _: self.chat.refresh_panes())
-
-    def action_context(self) -> None:
-        from tui_agent.tui.screens.pages import ContextScreen
-
-        self._panel(ContextScreen())
-
-    def action_theme(self) -> None:
-        names = self.theme_names
-        at = names.index(self.theme) if self.theme in names else -1
-        self.use_theme(names[(at + 1) % len(names)])
-        self.say(f"Theme {self.theme}.")
 
     def action_interrupt(self) -> None:
         """Copy a selection; else quit when pressed twice."""
@@ -477,9 +249,3 @@ class TuiAgentApp(App[None]):
         except Exception as error:
             self.log.error(f"closing failed: {error!r}")
         self.exit()
-
-
-def sentence(error: BaseException) -> str:
-    """An exception as a sentence."""
-    words = short(one_line(error), 400) or type(error).__name__
-    return words if words.endswith((".", "!", "?")) else words + "."
