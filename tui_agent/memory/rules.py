@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pathspec
-
+from tui_agent.ignores import IgnoreFile, ignored
 from tui_agent.memory.prompt_files import Count, PromptSection, cut_section, estimate_tokens
 from tui_agent.memory.sections import line_diff
 from tui_agent.memory.textfile import TextFileError, read_text
@@ -22,7 +21,6 @@ MAX_FILES = 20
 MAX_FILE_BYTES = 64 * 1024
 MAX_FOLDERS = 5000
 MAX_DEPTH = 12
-_MAX_IGNORE_BYTES = 256 * 1024
 # Never a place for a project's own rules, also where no .gitignore says so.
 _SKIPPED = frozenset({".git", ".hg", ".svn", MEMORY_DIR, "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox",
                       ".mypy_cache", ".ruff_cache", ".pytest_cache", "site-packages"})  # fmt: skip
@@ -163,9 +161,9 @@ def find_rules(root: Path) -> RulesScan:
 
 def _walk(root: Path, folders: list[Path], problems: list[str]) -> Iterator[tuple[Path, set[str]]]:
     """Folders that are not ignored, breadth first, each with the names of its files that matter here."""
-    level: list[tuple[Path, str, tuple[_Ignore, ...]]] = [(root, "", ())]
+    level: list[tuple[Path, str, tuple[IgnoreFile, ...]]] = [(root, "", ())]
     for depth in range(MAX_DEPTH + 1):
-        deeper: list[tuple[Path, str, tuple[_Ignore, ...]]] = []
+        deeper: list[tuple[Path, str, tuple[IgnoreFile, ...]]] = []
         for folder, inside, ignores in level:
             if len(folders) >= MAX_FOLDERS:
                 problems.append(
@@ -180,8 +178,8 @@ def _walk(root: Path, folders: list[Path], problems: list[str]) -> Iterator[tupl
             folders.append(folder)
             names = {entry.name for entry in found if entry.name in (RULES_NAME, ".gitignore")}
             if ".gitignore" in names:
-                ignores = (*ignores, _Ignore.read(folder / ".gitignore", inside))
-            if RULES_NAME in names and _ignored(inside + RULES_NAME, ignores):
+                ignores = (*ignores, IgnoreFile.read(folder / ".gitignore", inside))
+            if RULES_NAME in names and ignored(inside + RULES_NAME, ignores):
                 names.discard(RULES_NAME)
             yield folder, names
             if depth < MAX_DEPTH:
@@ -190,7 +188,7 @@ def _walk(root: Path, folders: list[Path], problems: list[str]) -> Iterator[tupl
                     for entry in found
                     if entry.name not in _SKIPPED
                     and _is_folder(entry)
-                    and not _ignored(f"{inside}{entry.name}/", ignores)
+                    and not ignored(f"{inside}{entry.name}/", ignores)
                 ]  # fmt: skip
         level = deeper
 
@@ -200,42 +198,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ignore:
-    """The patterns of one ``.gitignore``; ``base`` is its folder relative to the root, with ``/`` at the end."""
-
-    base: str
-    spec: pathspec.GitIgnoreSpec
-
-    @classmethod
-    def read(cls, path: Path, base: str) -> _Ignore:
-        try:
-            with path.open("rb") as file:
-                lines = file.read(_MAX_IGNORE_BYTES).decode("utf-8-sig", "replace").splitlines()
-        except OSError:
-            lines = []
-        try:
-            return cls(base, pathspec.GitIgnoreSpec.from_lines(lines))
-        except ValueError:  # one bad pattern; the others still count
-            good = []
-            for line in lines:
-                try:
-                    pathspec.GitIgnoreSpec.from_lines([line])
-                except ValueError:
-                    continue
-                good.append(line)
-            return cls(base, pathspec.GitIgnoreSpec.from_lines(good))
-
-
-def _ignored(path: str, ignores: tuple[_Ignore, ...]) -> bool:
-    """What the deepest ``.gitignore`` with an opinion says."""
-    for ignore in reversed(ignores):
-        verdict = ignore.spec.check_file(path[len(ignore.base) :]).include
-        if verdict is not None:
-            return verdict
-    return False
 
 
 def one_line_diff(old: RulesSet | str, new: RulesSet | str, width: int = 160) -> str:

@@ -11,9 +11,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-import pathspec
-
 from tui_agent.agent.tools.base import JSON, Param, Tool, ToolResult, TurnContext, failed
+from tui_agent.ignores import IgnoreFile, ignored
 
 _ALWAYS_HIDDEN = frozenset({".git", ".hg", ".svn", ".agent-memory", "__pycache__", "node_modules", ".venv"})
 _MAX_FILE = 2_000_000
@@ -34,7 +33,7 @@ class ProjectTree:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._specs: dict[Path, pathspec.GitIgnoreSpec | None] = {}
+        self._ignores: dict[str, IgnoreFile] = {}
 
     def resolve(self, path: str) -> Path:
         """The real file behind ``path``, relative to the root.
@@ -59,34 +58,22 @@ class ProjectTree:
         return target
 
     def ignored(self, target: Path) -> bool:
-        """Whether a ``.gitignore`` between the root and ``target`` excludes it; deeper files win over outer ones."""
+        """Whether a ``.gitignore`` between the root and ``target`` excludes it, or a folder it is in."""
         parts = target.relative_to(self.root).parts
-        folder = self.root
-        verdict: bool | None = None
-        for depth in range(len(parts)):
-            spec = self._spec(folder)
-            if spec is not None:
-                inner = "/".join(parts[depth:])
-                for end in range(1, len(parts) - depth + 1):
-                    piece = "/".join(parts[depth : depth + end])
-                    is_dir = end < len(parts) - depth or target.is_dir()
-                    result = spec.check_file(piece + "/" if is_dir else piece).include
-                    if result is not None:
-                        verdict = result
-                        if result and piece != inner:
-                            return True
-            folder = folder / parts[depth]
-        return bool(verdict)
+        ignores: tuple[IgnoreFile, ...] = ()
+        inside = ""
+        for depth, part in enumerate(parts):
+            ignores = (*ignores, self._ignore_file(inside))
+            is_dir = depth < len(parts) - 1 or target.is_dir()
+            inside += f"{part}/" if is_dir else part
+            if ignored(inside, ignores):
+                return True
+        return False
 
-    def _spec(self, folder: Path) -> pathspec.GitIgnoreSpec | None:
-        if folder not in self._specs:
-            try:
-                text = (folder / ".gitignore").read_text("utf-8", errors="replace")
-            except OSError:
-                self._specs[folder] = None
-            else:
-                self._specs[folder] = pathspec.GitIgnoreSpec.from_lines(text.splitlines())
-        return self._specs[folder]
+    def _ignore_file(self, base: str) -> IgnoreFile:
+        if base not in self._ignores:
+            self._ignores[base] = IgnoreFile.read(self.root / base / ".gitignore", base)
+        return self._ignores[base]
 
     def walk(self) -> Iterator[Path]:
         """All visible files, sorted within each folder, links to folders not followed, at most 20,000."""
