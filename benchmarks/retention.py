@@ -2,10 +2,12 @@
 
 A run is about 300 steps of edits, files, logs, tests and notes with known answers. Now and then a question is asked:
 each memory may recall three items for it, then it counts whether the sentence that answers it is in what the model
-would be given. Same items, same budget, same embedder (the built-in one) for all. Seeds 0-9 are for work, 100-109 only
-for the final figure.
+would be given. Same items, same budget, same embedder (the built-in one) for all.
 
-    python benchmarks/retention.py [--seeds 0 1 2] [--final] [--budget 1500] [--no-vectors] [--json] [--check]
+Seeds 0-9 are for work: everything was tuned on them. 100-109 give the final figure and were looked at more than once
+while the work went on. 200-209 are fresh: they were run once, after the last change, and nothing was tuned afterwards.
+
+    python benchmarks/retention.py [--seeds 0 1 2] [--final | --fresh] [--budget 1500] [--no-vectors] [--json] [--check]
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ except ImportError:
     Reference = None
 
 TOP_K = 3
+FINAL, FRESH = range(100, 110), range(200, 210)
 
 
 class Builtin:
@@ -172,6 +175,15 @@ class Kept:
         pass
 
 
+def what_for(seeds: Sequence[int]) -> str:
+    """What these seeds tell."""
+    if all(seed in FRESH for seed in seeds):
+        return "fresh: nothing was tuned after they were first run"
+    if all(seed in FINAL for seed in seeds):
+        return "the final figure; looked at more than once while the work went on"
+    return "for work: what was tuned was tuned on 0-9"
+
+
 async def play(steps: Sequence[Step], memory: Any) -> list[bool]:
     """Whether each question found its answer in the prompt."""
     answers: dict[str, str] = {}
@@ -193,11 +205,9 @@ async def run(arguments: Any) -> int:
     report = Report("retention")
     embedder = None if arguments.no_vectors else Builtin()
     count = RegexTokenCounter().count if Reference else estimate_tokens
-    seeds = (
-        list(range(100, 110))
-        if arguments.final
-        else arguments.seeds or (list(range(3)) if arguments.quick else list(range(10)))
-    )
+    seeds = arguments.seeds or list(range(3 if arguments.quick else 10))
+    if arguments.final or arguments.fresh:
+        seeds = list(FRESH if arguments.fresh else FINAL)
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     by_language: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     losing = []
@@ -240,7 +250,7 @@ async def run(arguments: Any) -> int:
     vectors = "no vectors" if embedder is None else "built-in embedder"
     took = time.perf_counter() - started
     print(f"share of needed items in the prompt, per cent; budget {arguments.budget} tokens")
-    print(f"seeds {seeds[0]}-{seeds[-1]}, {vectors}, {took:.0f} s")
+    print(f"seeds {seeds[0]}-{seeds[-1]} ({what_for(seeds)}), {vectors}, {took:.0f} s")
     table(["memory", *GENERATORS, "mean", *LANGUAGES], rows)
     if Reference:
         lead = float(np.mean(list(means["ours"].values())) - np.mean(list(means[Theirs.name].values())))
@@ -254,7 +264,9 @@ async def run(arguments: Any) -> int:
 def main() -> int:
     made = parser(__doc__ or "")
     made.add_argument("--seeds", type=int, nargs="+", help="seeds for work (0-9)")
-    made.add_argument("--final", action="store_true", help="the seeds kept for the final figure (100-109)")
+    which = made.add_mutually_exclusive_group()
+    which.add_argument("--final", action="store_true", help="the seeds kept for the final figure (100-109)")
+    which.add_argument("--fresh", action="store_true", help="the seeds never used for work (200-209)")
     made.add_argument("--budget", type=int, default=1500, help="tokens of the hot zone")
     made.add_argument("--no-vectors", action="store_true", help="no embedder for anybody")
     made.add_argument("--ablate", action="store_true", help="beside: ours without calibration, and packing apart")

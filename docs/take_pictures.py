@@ -89,8 +89,17 @@ async def _take(folder: Path, home: Path) -> list[Path]:
     return taken
 
 
+_SCREENS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("f4", "enter"), "why"),
+    (("f5",), "remembered"),
+    (("f7",), "review"),
+    ((*"/handoff", "enter"), "handoff"),
+    (("f1",), "help"),
+)
+
+
 async def _screens(pilot: Any, shot: Callable[[str], Awaitable[None]]) -> None:
-    for keys, label in ((("f4", "enter"), "why"), (("f5",), "remembered"), (("f1",), "help")):
+    for keys, label in _SCREENS:
         await pilot.press(*keys)
         await pilot.pause(0.5)
         await shot(label)

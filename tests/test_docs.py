@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.agent.doctor.reference import doctor_table, error_table
 from tui_agent.settings import settings_reference
 from tui_agent.tui.actions import ACTIONS
 
@@ -16,6 +17,12 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 def test_the_settings_page_lists_every_setting_as_it_is() -> None:
     assert settings_reference().strip() in (ROOT / "docs" / "settings.md").read_text("utf-8")
+
+
+def test_the_troubleshooting_page_is_made_from_the_doctors_table_and_the_error_sentences() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    assert doctor_table().strip() in page
+    assert error_table().strip() in page
 
 
 def test_the_settings_page_lists_every_action_with_its_keys() -> None:

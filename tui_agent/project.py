@@ -14,6 +14,7 @@ import platformdirs
 
 APP_NAME = "tui-agent"
 MEMORY_DIR = ".agent-memory"
+_SET_ASIDE = "vector-store.unreadable-*"
 HOME_VARIABLE = "TUI_AGENT_HOME"
 
 # Set by git for hooks and aliases; with them git would answer for another repository than the one at -C.
@@ -145,6 +146,16 @@ class UserPaths:
         return self.state / "logs"
 
     @property
+    def model_notes_path(self) -> Path:
+        """What was found out about models, by digest: how they call tools."""
+        return self.state / "models.json"
+
+    @property
+    def allowed_hosts_path(self) -> Path:
+        """Other machines that the user allowed to get what is written."""
+        return self.state / "allowed-hosts"
+
+    @property
     def models_dir(self) -> Path:
         """The model of the embedded engine, assembled once."""
         return self.cache / "models"
@@ -176,6 +187,8 @@ class UserPaths:
                 (self.sample_dir, "your working copy of the sample project"),
                 (self.state, "what the program remembers of itself between runs"),
                 (self.logs_dir, "logs outside of projects"),
+                (self.allowed_hosts_path, "other machines that you allowed to get what you write"),
+                (self.model_notes_path, "what was found out about models: how they call tools"),
                 (self.cache, "what can be made again"),
                 (self.models_dir, "the embedded engine's model"),
                 (self.slots_dir, "the embedded engine's stored state of the fixed part of the prompt"),
@@ -289,6 +302,14 @@ class Project:
         """Held by the process that owns the vector store."""
         return self.memory_dir / "vector-store.lock"
 
+    @property
+    def pending_dir(self) -> Path:
+        """What is being written to memory files at this moment, so that a killed write can be taken back."""
+        return self.memory_dir / "pending"
+
+    def _beside(self, pattern: str) -> list[Path]:
+        return sorted(self.memory_dir.glob(pattern)) if self.memory_dir.is_dir() else []
+
     def ensure(self) -> Project:
         """Create the memory folder's layout, a private ``.gitignore`` and a starter ``AGENTS.md``, each when absent.
 
@@ -331,6 +352,9 @@ class Project:
                 (self.db_path.with_name("memory.db-shm"), "SQLite's shared index of that log"),
                 (self.vector_dir, "Chroma's index of the facts; can be rebuilt"),
                 (self.lock_path, "says which process owns the vector index"),
+                *((path, "a vector store that another program wrote, kept") for path in self._beside(_SET_ASIDE)),
+                *((path, "a copy of a vector store that is being imported") for path in self._beside(".import-*")),
+                (self.pending_dir, "lines that are being written to memory files; empty when none are"),
                 (self.backups_dir, "backups, and earlier versions of memory files"),
                 (self.logs_dir, "logs of this project"),
             )

@@ -100,6 +100,21 @@ class FileSettings(Section):
     total_max_tokens: int = _field(3000, "Most tokens of all memory files together.", ge=200, le=131072)
 
 
+class ChromaSettings(Section):
+    """The index of the facts' vectors. Without it, search by meaning is exact over the database; nothing is lost."""
+
+    mode: Literal["local", "http", "off"] = _field(
+        "local",
+        "local: a store inside .agent-memory; http: a Chroma server, which gets vectors and ids, no text; off: none.",
+    )
+    host: Word = _field(
+        "127.0.0.1",
+        "Host of the Chroma server, in mode http. Another machine needs allow_remote.",
+        allowed="a host name or address",
+    )
+    port: int = _field(8000, "Port of the Chroma server, in mode http.", ge=1, le=65535)
+
+
 class UiSettings(Section):
     """The screen."""
 
@@ -122,6 +137,12 @@ class Settings(Section):
     )
     allow_remote: bool = _field(
         False, "Allow a model server that is not on this machine. Only your own config, not a project's, can say so."
+    )
+    allow_hosts: tuple[Text, ...] = _field(
+        (),
+        "Other machines that may get what you write and your memory: model servers, and https://ollama.com for cloud "
+        "models. The chat asks once for each and keeps your yes in its state folder. Only your own config can say so.",
+        allowed="a list of addresses such as http://box:11434",
     )
     embedded: bool = _field(False, "Use the built-in engine (llama.cpp) instead of a model server.")
     gguf: Text | None = _field(
@@ -147,6 +168,18 @@ class Settings(Section):
         20, "Messages that stay word for word when older ones are summarised; the prompt names it.", ge=2, le=200
     )
     max_tool_rounds: int = _field(6, "Most rounds of tool calls for one message.", ge=1, le=50)
+    check_saves: bool = _field(
+        True,
+        "After an answer, ask the model once more for your words when something worth saving was not saved; a new "
+        "message ends that at once. Off: a key offers to save it.",
+    )
+    extract_after_turns: int = _field(
+        10,
+        "Search the conversation for lasting facts after this many of your messages, while nothing else runs, and when "
+        "it is left; 0 switches both off.",
+        ge=0,
+        le=1000,
+    )
     rules: tuple[Text, ...] = _field(
         (),
         "Rules as literal text, always in the prompt; yours come first, then the project's.",
@@ -160,6 +193,7 @@ class Settings(Section):
     working_memory: WorkingMemorySettings = WorkingMemorySettings()
     recall: RecallSettings = RecallSettings()
     files: FileSettings = FileSettings()
+    chroma: ChromaSettings = ChromaSettings()
     ui: UiSettings = UiSettings()
     keymap: dict[Word, Text] = _field(
         {}, "Keys of actions, as action: keys; several keys with commas.", allowed="keys such as ctrl+o or f5,ctrl+r"
@@ -172,9 +206,11 @@ class Settings(Section):
 
 
 # Of these, a project's config.yaml may not decide: it can come with a clone, and they send text or load native data.
-USER_ONLY = frozenset({"allow_remote", "gguf"})
+USER_ONLY = frozenset({"allow_remote", "allow_hosts", "gguf"})
+# These hold several texts.
+LISTS = frozenset({"rules", "allow_hosts"})
 # These may name only this machine in a project's config.yaml, for the same reason.
-LOCAL_ONLY = frozenset({"host"})
+LOCAL_ONLY = frozenset({"host", "chroma.host"})
 
 SECTIONS: dict[str, type[Section]] = {
     name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)

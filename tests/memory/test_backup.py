@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.memory.world import USER, World
+from tests.memory.world import plant_index as plant_folder
 from tui_agent.memory import restoring
 from tui_agent.memory.backup import Backup, Backups, file_hash, read_manifest
 from tui_agent.memory.checks import check
@@ -55,11 +55,7 @@ def closed(world: World) -> None:
 
 def plant_index(world: World, ids: set[str]) -> None:
     """A resting vector index as Chroma leaves it on disk, with these facts."""
-    world.project.vector_dir.mkdir(exist_ok=True)
-    with contextlib.closing(sqlite3.connect(world.project.vector_dir / "chroma.sqlite3")) as db, db:
-        db.execute("CREATE TABLE IF NOT EXISTS embeddings (id INTEGER PRIMARY KEY, embedding_id TEXT)")
-        db.execute("DELETE FROM embeddings")
-        db.executemany("INSERT INTO embeddings(embedding_id) VALUES (?)", [(each,) for each in ids])
+    plant_folder(world.project.vector_dir, ids)
 
 
 # --- making ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from tui_agent.memory.consolidation import Consolidator, Relation, merge_rows
+from tui_agent.memory.consolidation import Consolidator, Relation
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.text import format_utc, parse_utc
@@ -232,7 +232,7 @@ async def test_the_writer_of_lines_in_files_may_do_the_merging(
 
     def merge(ids: object, new: NewFact) -> Fact:
         seen.append((list(ids), new.fact))  # type: ignore[call-overload]
-        return merge_rows(db, facts, list(ids), new)  # type: ignore[call-overload]
+        return facts.supersede_many(list(ids), new)  # type: ignore[call-overload]
 
     consolidator.apply(proposal, merge)
     assert seen == [([proposal.keep.id, proposal.retire.id], proposal.keep.fact)]
@@ -242,7 +242,7 @@ async def test_the_writer_of_lines_in_files_may_do_the_merging(
 def test_merging_with_a_row_that_is_gone_changes_nothing(db: Database, facts: FactStore) -> None:
     one = add(facts, "We deploy on Fridays.")
     with pytest.raises(LookupError):
-        merge_rows(db, facts, [one.id, "gone"], NewFact(subject="", fact="x", source="s"))
+        facts.supersede_many([one.id, "gone"], NewFact(subject="", fact="x", source="s"))
     assert [fact.id for fact in facts.live()] == [one.id]
 
 

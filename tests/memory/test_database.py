@@ -130,6 +130,106 @@ async def test_coroutines_write_on_one_thread_in_order_and_close_waits_for_them(
     assert texts[:10] == [str(number) for number in range(10)]
 
 
+async def test_a_few_rows_are_written_in_place_when_nobody_has_to_be_waited_for(path: Path) -> None:
+    def write(text: str, synced: bool) -> tuple[int, dict[str, object]]:
+        with db.transaction(synced=synced) as connection:
+            connection.execute("INSERT INTO items(text) VALUES (?)", (text,))
+            return threading.get_ident(), _pragmas(connection)
+
+    here = threading.get_ident()
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        thread, relaxed = await db.run_small(write, "in place", False)
+        assert thread == here
+        assert relaxed == {**_PRAGMAS, "synchronous": 1}
+        thread, full = await db.run_small(write, "must be on the disk", True)
+        assert thread != here
+        assert full == _PRAGMAS
+        holding = threading.Event()
+        release = threading.Event()
+
+        def hold() -> None:
+            with db.transaction():
+                holding.set()
+                release.wait(10)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        holding.wait(10)
+        waiting = asyncio.ensure_future(db.run_small(write, "another thread writes", False))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        release.set()
+        assert (await waiting)[0] != here
+        holder.join()
+        with Database(path) as other, other.transaction():  # as another process would
+            waiting = asyncio.ensure_future(db.run_small(write, "another connection writes", False))
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+        assert (await waiting)[0] != here
+        assert (await db.run_small(write, "in place again", False))[0] == here
+        assert db.value("PRAGMA busy_timeout") == BUSY_TIMEOUT_MS
+        assert db.value("SELECT count(*) FROM items") == 5
+
+
+async def test_writing_in_place_never_moves_the_log_into_the_file(path: Path) -> None:
+    """That waits for the disk; the next write in the thread does it."""
+
+    def write(size: int) -> None:
+        with db.transaction(synced=False) as connection:
+            connection.execute("INSERT INTO items(text) VALUES (?)", ("x" * size,))
+
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        db.checkpoint()
+        before = path.stat().st_size
+        for _ in range(30):
+            await db.run_small(write, 200_000)
+        assert path.stat().st_size == before
+        await db.run(write, 1)
+        assert path.stat().st_size > 30 * 200_000
+        assert db.value("SELECT count(*) FROM items") == 31
+
+
+async def test_many_writes_in_place_neither_grow_the_log_for_ever_nor_keep_the_loop_busy(path: Path) -> None:
+    def write(number: int) -> None:
+        with db.transaction(synced=False) as connection:
+            connection.execute("INSERT INTO items(text) VALUES (?)", ("x" * 20_000,))
+
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        other = asyncio.ensure_future(others())
+        for number in range(1000):
+            await db.run_small(write, number)
+        other.cancel()
+        log = next(file for file in db.files() if file.name.endswith("-wal"))
+        assert log.stat().st_size < 10_000_000
+        assert turns >= 1000
+
+
+async def test_an_error_of_a_small_write_is_told_and_leaves_nothing(path: Path) -> None:
+    def fail() -> None:
+        with db.transaction(synced=False) as connection:
+            connection.execute("INSERT INTO items(text) VALUES ('half')")
+            raise ValueError("in the middle")
+
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        with pytest.raises(ValueError, match="in the middle"):
+            await db.run_small(fail)
+        assert db.value("SELECT count(*) FROM items") == 0
+    with pytest.raises(StoreError, match="closed already"):
+        await db.run_small(fail)
+
+
 def test_migrations_run_once_in_order_and_all_together(path: Path) -> None:
     ran: list[str] = []
 

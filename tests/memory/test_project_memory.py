@@ -30,7 +30,7 @@ from tui_agent.memory.project_memory import (
 )
 from tui_agent.memory.text import stems
 from tui_agent.memory.types import Kind, NewFact, Origin
-from tui_agent.project import project_id
+from tui_agent.project import Project, project_id
 
 ID = "a1b2c3d4e5f6"
 CONVERSATION = """
@@ -359,6 +359,17 @@ def test_two_projects_in_one_folder_never_see_each_other(opened: Callable[..., P
     assert one.recall("baza danych", top_k=10) == ["Bazą danych jest PostgreSQL."]
     assert two.recall("baza danych", top_k=10) == ["Bazą danych jest SQLite."]
     assert sorted(file.name for file in path.parent.glob("*.db")) == ["memory-0123456789ab.db", f"memory-{ID}.db"]
+
+
+def test_without_a_path_the_store_lies_in_the_memory_folder_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ProjectMemory(ID, client=Server()) as memory:
+        memory.remember("Bazą danych jest PostgreSQL.")
+        assert memory.recall("baza danych") == ["Bazą danych jest PostgreSQL."]
+    assert (tmp_path / ".agent-memory" / "vector-store" / "chroma.sqlite3").is_file()
+    assert Project.open(tmp_path).vector_dir == tmp_path / ".agent-memory" / "vector-store"
 
 
 def test_the_folders_own_project_shares_the_database_of_the_chat(

@@ -532,3 +532,49 @@ def test_words_alone_find_the_cases(
     asked = [(case["id"], q["text"]) for case in cases for q in case["questions"] if q["kind"] == kind]
     missed = [text for right, text in asked if right not in ask(text)]
     assert len(asked) - len(missed) >= bar * len(asked), missed
+
+
+SUPERSEDE = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "cases" / "supersede.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize("case", SUPERSEDE, ids=lambda case: case["id"])
+async def test_what_the_supersede_cases_hide_is_in_no_recall_also_by_an_index_made_anew(case: dict[str, Any]) -> None:
+    def plain(text: str) -> str:
+        return text.casefold().replace("ё", "е")
+
+    now = {"at": "2026-05-02 10:00:00"}
+    with Database(":memory:") as db:
+        db.set_clock(lambda: now["at"])
+        facts, history = FactStore(db, clock=lambda: now["at"]), History(db)
+        following = Recaller(db, facts, history)  # follows each step
+        refs: dict[str, str] = {}
+        for step in case["steps"]:
+            now["at"] = format_utc(parse_utc(now["at"]) + timedelta(seconds=1))
+            if "say" in step:
+                if step.get("origin") == "old_transcript" and facts.is_tombstoned(step["say"]):
+                    continue
+                ends = step.get("ttl_days")
+                expires = ends and format_utc(parse_utc(now["at"]) + timedelta(days=ends))
+                new = NewFact(step["subject"], step["say"], "message m1", expires_at=expires)
+                refs[step["ref"]] = facts.record(new).fact.id
+            elif "expire" in step:
+                fact = facts.get(refs[step["expire"]])
+                assert fact is not None
+                assert fact.expires_at is not None
+                now["at"] = fact.expires_at
+            else:
+                verb, ref = next(iter(step.items()))
+                {"confirm": facts.confirm, "undo": facts.undo_correction, "delete": facts.delete_chain}[verb](refs[ref])
+            await following.warm()
+        for recaller in (following, Recaller(db, facts, history)):
+            for step in case["steps"]:
+                record = await recaller.recall(step.get("say", ""), top_k=20, threshold=-1, max_tokens=5000)
+                said = plain(" | ".join(item.text for item in record.items if item.store == "fact"))
+                assert [stem for stem in (*case["hidden"], *case.get("gone", ())) if plain(stem) in said] == []
+            everything = " ".join(step["say"] for step in case["steps"] if "say" in step)
+            record = await recaller.recall(everything, top_k=20, threshold=-1, max_tokens=5000)
+            said = plain(" | ".join(item.text for item in record.items))
+            assert [stem for stem in case["live"] if plain(stem) not in said] == []

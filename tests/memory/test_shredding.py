@@ -241,6 +241,54 @@ def test_a_run_that_was_killed_is_finished_by_the_next(world: World, monkeypatch
     assert resume(world.stores) is None
 
 
+def test_a_cleaning_that_was_killed_inside_a_backup_is_finished_and_the_backup_stays_sound(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.remember("We use pnpm.", target=USER)
+    fact = world.remember("My badge number is 99-Q-1234.", target=USER)
+    made = Backups(world.project).make(world.stores.db)
+
+    def die_while_writing(path: Path) -> None:
+        """As a process killed in the middle of a transaction leaves it: pages written, the journal beside them."""
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("PRAGMA journal_mode = DELETE").fetchone()
+        db.execute("PRAGMA cache_size = 2")
+        db.execute("BEGIN")
+        db.execute("CREATE TABLE filler(text)")
+        db.executemany("INSERT INTO filler VALUES (?)", [("x" * 2000,) for _ in range(200)])
+        db.execute("UPDATE memory SET fact = upper(fact)")
+        files = {end: Path(f"{path}{end}").read_bytes() for end in ("", "-journal")}
+        db.execute("ROLLBACK")
+        db.close()
+        for end, content in files.items():
+            Path(f"{path}{end}").write_bytes(content)
+        (path.parent / "files/knowledge/.user.md.k1ll3d00.tmp").write_text("half of a fi", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(shredding, "Database", die_while_writing)
+        with pytest.raises(KeyboardInterrupt):
+            shred(world.stores, fact.id)
+    assert Path(f"{made.database}-journal").exists()
+    world.reopen()
+    report = resume(world.stores)
+    assert report is not None
+    assert report.left == ()
+    found = Backups(world.project).find(made.name)
+    assert Backups(world.project).verify(found) == []
+    assert found.manifest["live_facts"] == 1
+    assert world.files_with("My badge number is 99-Q-1234.") == []
+
+
+def test_a_file_that_a_killed_writer_left_half_written_is_cleaned_too(world: World) -> None:
+    said = "My badge number is 99-Q-1234."
+    fact = world.remember(said, target=USER)
+    left = world.memory_dir / ".facts.json.k1ll3d00.tmp"
+    left.write_text(f'{{"facts": [{{"fact": "{said}"', encoding="utf-8")
+    assert shred(world.stores, fact.id).left == ()
+    assert world.files_with(said) == []
+
+
 def test_a_file_that_refuses_takes_the_deletion_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     fact = world.remember("I prefer tea with milk.", target=USER)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.memory.world import USER, World, days_ago
+from tests.memory.world import USER, World, days_ago, plant_index
 from tui_agent.memory.backup import Backups
 from tui_agent.memory.checks import Finding, check, file_system, worst
 from tui_agent.memory.holding import holding, in_use, take_alone
@@ -250,18 +251,23 @@ def test_facts_without_a_vector_of_the_identity_in_use_are_counted(world: World)
 @pytest.mark.parametrize("content", [b"", b"garbage" * 100, None])
 def test_a_broken_vector_index_costs_nothing_and_is_removed_on_request(world: World, content: bytes | None) -> None:
     fact = world.remember("I prefer tea.")
-    world.project.vector_dir.mkdir()
-    database = world.project.vector_dir / "chroma.sqlite3"
-    if content is None:  # readable, with a fact that is long gone
-        with sqlite3.connect(database) as raw:
-            raw.execute("CREATE TABLE embeddings (embedding_id TEXT)")
-            raw.executemany("INSERT INTO embeddings VALUES (?)", [(fact.id,), ("gone",)])
-        raw.close()
-    else:
-        database.write_bytes(content)
+    plant_index(world.project.vector_dir, [fact.id, "gone"])
+    if content is not None:  # else it is readable, with a fact that is long gone
+        (world.project.vector_dir / "chroma.sqlite3").write_bytes(content)
     assert bad(check(world.stores)) == [("degraded", "vector index")]
     assert mended(check(world.stores, fix=True)) == ["vector index"]
     assert not world.project.vector_dir.exists()
+
+
+def test_another_programs_vector_store_is_never_removed(world: World) -> None:
+    plant_index(world.project.vector_dir, ["gone"])
+    (world.project.vector_dir / "made-by-tui-agent").unlink()
+    with contextlib.closing(sqlite3.connect(world.project.vector_dir / "chroma.sqlite3")) as raw, raw:
+        raw.execute("INSERT INTO collections VALUES ('d', 'pamiec-ffffffffffff')")
+    check(world.stores, fix=True)
+    assert not world.project.vector_dir.exists()
+    assert (world.memory_dir / "vector-store.unreadable-1" / "chroma.sqlite3").exists()
+    assert world.memory_dir / "vector-store.unreadable-1" in {owned.path for owned in world.project.owned_paths()}
 
 
 def test_an_index_in_use_is_left_alone(world: World) -> None:

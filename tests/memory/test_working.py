@@ -950,3 +950,15 @@ def test_a_counter_must_count(counter):
 def test_a_budget_of_nothing_is_refused():
     with pytest.raises(ValueError, match="max_tokens"):
         WorkingMemory(None, max_tokens=0)
+
+
+async def test_another_counter_after_a_restart_counts_what_is_hot_anew(tmp_path):
+    with Database(tmp_path / "m.db") as db:
+        mem = memory(db, session_id="s")
+        await mem.add("log", "one two three four")
+        before = mem.used_tokens
+        await mem.save()
+    with Database(tmp_path / "m.db") as db:
+        mem = memory(db, session_id="s", counter=len)
+        text = (await mem.assemble()).render()
+        assert before < len(text) <= mem.used_tokens

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -81,6 +84,26 @@ class World:
         return [
             str(path) for path in files_below([self.memory_dir, home]) if any(t.count for t in traces_in(path, spans))
         ]
+
+
+def plant_index(folder: Path, ids: Iterable[str]) -> None:
+    """A resting vector index of ours as Chroma leaves it on disk, with these facts."""
+    folder.mkdir(exist_ok=True)
+    (folder / "made-by-tui-agent").touch()
+    with contextlib.closing(sqlite3.connect(folder / "chroma.sqlite3")) as db, db:
+        for sql in (
+            "CREATE TABLE IF NOT EXISTS collections (id TEXT, name TEXT)",
+            "CREATE TABLE IF NOT EXISTS collection_metadata (collection_id TEXT, key TEXT, str_value TEXT)",
+            "CREATE TABLE IF NOT EXISTS segments (id TEXT, collection TEXT)",
+            "CREATE TABLE IF NOT EXISTS embeddings (id INTEGER PRIMARY KEY, segment_id TEXT, embedding_id TEXT)",
+            "DELETE FROM collections", "DELETE FROM collection_metadata", "DELETE FROM segments",
+            "DELETE FROM embeddings",
+            "INSERT INTO collections VALUES ('c', 'pamiec-a1b2c3d4e5f6')",
+            "INSERT INTO collection_metadata VALUES ('c', 'made_by', 'tui-agent')",
+            "INSERT INTO segments VALUES ('s', 'c')",
+        ):  # fmt: skip
+            db.execute(sql)
+        db.executemany("INSERT INTO embeddings(segment_id, embedding_id) VALUES ('s', ?)", [(each,) for each in ids])
 
 
 def days_ago(days: float) -> str:

@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fake_desk import FakeDesk
+from fake_upkeep import FakeUpkeep
+
 from tui_agent.agent.events import (
     ContextUsage,
     Event,
+    Learned,
     MemoryChanged,
     Notice,
     PhaseChanged,
@@ -26,6 +30,7 @@ from tui_agent.agent.views import (
     ActionResult,
     ColdRow,
     ColdView,
+    Comparison,
     ContextView,
     Field,
     HotRow,
@@ -255,11 +260,12 @@ def fact(id: str, kind: str, text: str, quote: str, confirmed: str, pinned: bool
         source="session of 2026-08-15, message 12",
         pinned=pinned,
         history=("2026-06-02 We write SQL in controllers (replaced 2026-08-15)",),
-        actions=("pin", "put_away", "confirm", "correct", "expire", "delete_forever"),
+        actions=("pin", "put_away", "confirm", "correct", "expire", "set_expiry", "promote", "delete_forever"),
+        log=("2026-08-15 09:12:00 UTC  remembered",),
     )
 
 
-class FakeSession:
+class FakeSession(FakeUpkeep):
     """Implements ``SessionLike``. ``calls`` records what was asked; ``scripts`` are the turns to play, in order."""
 
     def __init__(
@@ -279,6 +285,9 @@ class FakeSession:
             "http://127.0.0.1:11434", MODEL, ready=True, num_ctx=8192, embedder="builtin"
         )
         self.busy = False
+        self.model_desk = FakeDesk(self)
+        self.setup: Any = None
+        self.findings: list[Any] = []
         self.problems: tuple[Notice, ...] = ()
         self.entries = [] if empty else list(history() if entries is None else entries)
         self.hot_items = [] if empty else hot_rows()
@@ -303,10 +312,16 @@ class FakeSession:
         self.prompts = list(prompts)
         self.scripts: list[list[Event | Wait | Exception]] = []
         self.calls: list[tuple[str, ...]] = []
+        self.found: list[tuple[str, Learned]] = []
         self.listeners: list[Callable[[Event], None]] = []
         self.stopped = asyncio.Event()
         self.closed = False
+        self.comparing: Wait | None = None
         self.last_event = "" if empty else 'evicted 09:43: tool_output "tree" (0.52, 880 tok)'
+
+    async def examine(self, terminal: Any) -> list[Any]:
+        self.calls.append(("examine", str(terminal.columns), str(terminal.rows)))
+        return list(self.findings)
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
@@ -356,6 +371,12 @@ class FakeSession:
         finally:
             self.busy = False
         yield TurnFinished("answered", f"a{number}", spoken, output_tokens=20, tokens_per_second=38.0)
+
+    def hurry(self) -> None:
+        self.calls.append(("hurry",))
+
+    def learned(self) -> list[tuple[str, Learned]]:
+        return self.found
 
     async def stop(self) -> None:
         self.calls.append(("stop",))
@@ -518,6 +539,10 @@ class FakeSession:
         ]
         return self._did("bring_back", ref, text="Brought back.")
 
+    async def note(self, text: str) -> ActionResult:
+        self.hot_items.insert(0, HotRow("noted", "note", text, text, 9, 9.5, (), True, 0))
+        return self._did("note", text, text="Noted.")
+
     async def touch(self, ref: str) -> ActionResult:
         self._change_hot(ref, age=0, score=9.0)
         return self._did("touch", ref, text="Touched.")
@@ -533,6 +558,34 @@ class FakeSession:
     async def edit(self, ref: str, text: str) -> ActionResult:
         self._change_hot(ref, text=text, summary=text)
         return self._did("edit", ref, text)
+
+    async def retry(self, way: str) -> AsyncIterator[Event]:
+        self.calls.append(("retry", way))
+        yield TextDelta(f"Answered again, {way}.")
+        yield TurnFinished("answered", f"r{len(self.calls)}", f"Answered again, {way}.")
+
+    async def ask_without(
+        self, message_id: str, refs: Collection[str], on_text: Callable[[str], None] | None = None
+    ) -> Comparison:
+        self.calls.append(("ask_without", message_id, *refs))
+        if on_text is not None:
+            on_text("Without it ")
+        if self.comparing is not None:
+            waits = [asyncio.ensure_future(self.comparing.go.wait()), asyncio.ensure_future(self.stopped.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        status = "stopped" if self.stopped.is_set() else "answered"
+        after = "Without it I would [guess]."
+        return Comparison(message_id, "q", "", after, tuple(refs), ("x",), status, notes=("Earlier answers stay.",))
+
+    def stop_comparing(self) -> None:
+        self.calls.append(("stop_comparing",))
+        self.stopped.set()
+
+    async def never_for_topic(self, ref: str, question: str) -> ActionResult:
+        return self._did("never_for_topic", ref, question, text="Not recalled again for that.")
+
+    async def allow(self, ref: str) -> ActionResult:
+        return self._did("allow", ref, text="Recalled again.")
 
     async def expire(self, ref: str) -> ActionResult:
         return self._did("expire", ref, text="It no longer holds.")
@@ -561,6 +614,9 @@ class FakeSession:
     async def set_goal(self, text: str) -> ActionResult:
         self.goal = text
         return self._did("set_goal", text, text="Goal set.")
+
+    async def reindex(self) -> ActionResult:
+        return self._did("reindex", text="4 facts are in the vector index.")
 
     async def rebuild_prompt(self) -> ActionResult:
         return self._did("rebuild_prompt", text="The next prompt starts anew.")

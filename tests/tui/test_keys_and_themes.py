@@ -14,9 +14,16 @@ from tui_agent.tui.actions import ACTIONS, BY_ID, in_context
 from tui_agent.tui.app import TuiAgentApp
 from tui_agent.tui.keymap import Keymap, shown
 from tui_agent.tui.screens.chat import ChatScreen
-from tui_agent.tui.screens.inspector import InspectorScreen, WhyScreen
-from tui_agent.tui.screens.lists import ModelsScreen, RememberedScreen, SessionsScreen
+from tui_agent.tui.screens.doctor import DoctorScreen
+from tui_agent.tui.screens.handoff import HandoffScreen
+from tui_agent.tui.screens.inspector import InspectorScreen
+from tui_agent.tui.screens.lists import RememberedScreen, SessionsScreen
+from tui_agent.tui.screens.models import ModelsScreen
 from tui_agent.tui.screens.pages import ContextScreen
+from tui_agent.tui.screens.review import ReviewScreen
+from tui_agent.tui.screens.setup import SetupScreen
+from tui_agent.tui.screens.upkeep import LogScreen, SharingScreen
+from tui_agent.tui.screens.why import CompareScreen, WhyScreen
 from tui_agent.tui.themes import INK, ThemeError, load_themes, read_theme, with_ours
 from tui_agent.tui.widgets.cold_pane import ColdList
 from tui_agent.tui.widgets.editor import Editor
@@ -34,8 +41,17 @@ OWNERS = {
     "recalled": [RecalledList],
     "inspector": [InspectorScreen],
     "remembered": [RememberedScreen],
-    "picker": [SessionsScreen, ModelsScreen],
-    "page": [ContextScreen, WhyScreen],
+    "review": [ReviewScreen],
+    "log": [LogScreen],
+    "handoff": [HandoffScreen],
+    "sharing": [SharingScreen],
+    "picker": [SessionsScreen],
+    "models": [ModelsScreen],
+    "page": [ContextScreen],
+    "why": [WhyScreen],
+    "compare": [CompareScreen],
+    "setup": [SetupScreen],
+    "doctor": [DoctorScreen],
 }
 
 

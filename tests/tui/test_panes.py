@@ -7,7 +7,8 @@ from conftest import NARROW, WIDE, driven, notices, screen_text, wait_until
 from fake_session import FakeSession
 from textual.widgets import Input
 
-from tui_agent.tui.screens.inspector import InspectorScreen, WhyScreen
+from tui_agent.tui.screens.inspector import InspectorScreen
+from tui_agent.tui.screens.why import WhyScreen
 
 
 async def test_hot_rows_show_pin_score_bar_kind_tokens_and_text() -> None:

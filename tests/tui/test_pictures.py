@@ -10,7 +10,7 @@ from fake_session import RECALL, FakeSession
 from textual.pilot import Pilot
 
 from tui_agent.tui.app import TuiAgentApp
-from tui_agent.tui.screens.inspector import WhyScreen
+from tui_agent.tui.screens.why import WhyScreen
 
 
 def app_on(session: FakeSession, theme: str = "ink") -> TuiAgentApp:

@@ -13,10 +13,12 @@ from tui_agent.tui.actions import ACTIONS
 from tui_agent.tui.commands import COMMANDS
 from tui_agent.tui.keymap import Keymap
 from tui_agent.tui.screens import panel
-from tui_agent.tui.screens.inspector import InspectorScreen, WhyScreen, score_lines
-from tui_agent.tui.screens.lists import FoundScreen, ModelsScreen, RememberedScreen, SessionsScreen
+from tui_agent.tui.screens.inspector import InspectorScreen, score_lines
+from tui_agent.tui.screens.lists import FoundScreen, RememberedScreen, SessionsScreen
+from tui_agent.tui.screens.models import ModelsScreen
 from tui_agent.tui.screens.pages import ContextScreen, HelpLines
 from tui_agent.tui.screens.panel import Question
+from tui_agent.tui.screens.why import WhyScreen
 
 FACT = "fact:01kf3m9zz00000000000000a1f"
 
@@ -129,7 +131,7 @@ async def test_why_shows_every_score_of_an_answer() -> None:
         assert "threshold 0.30 · words · meaning · 6 ms · rules 9f31c2aa" in shown
         assert "0.810" in shown
         assert "esc close" in shown
-        app.screen.query_one(".panel--body").scroll_end(animate=False)
+        app.screen.list.scroll_end(animate=False)
         await wait_until(pilot, lambda: "We use npm.  replaced by a newer one" in screen_text(app))
 
 

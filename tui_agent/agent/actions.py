@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import Event, MemoryChanged
+from tui_agent.agent.fact_actions import FactActions
 from tui_agent.agent.tools.memory_tools import verdict_event
 from tui_agent.agent.views import ActionResult
 from tui_agent.memory.places import MemoryFileError
@@ -30,7 +31,7 @@ class _Undo:
     run: Callable[[], Awaitable[object]]
 
 
-class MemoryActions:
+class MemoryActions(FactActions):
     """The verbs of panes and inspector over the current core. Every one is announced; most can be undone."""
 
     def __init__(self, core: Callable[[], Core], emit: Callable[[Event], None]) -> None:
@@ -80,7 +81,7 @@ class MemoryActions:
             if row is None:
                 return _gone()
             await self._moves(core.working_events(core.working.forget(item_id)))
-            self._push(f"put away: {_short(row.text)}", lambda: self.bring_back(f"cold:{item_id}"))
+            self._push(f"put away: {_short(row.text)}", lambda: self._bring_back(item_id, as_it_was=True))
             self._emit(MemoryChanged("put_away", "hot", item_id, row.text, undo=True))
             return ActionResult(True, f"Put away: {_short(row.text)}. Bring it back with r.", undo=True, id=item_id)
         if store == "fact":
@@ -94,17 +95,20 @@ class MemoryActions:
         return ActionResult(False, "It is put away already.")
 
     async def bring_back(self, ref: str) -> ActionResult:
-        """Cold to hot; a fact that was put away is recalled again."""
+        """Cold to hot, as ``recalled``; a fact that was put away is recalled again."""
         store, item_id = _split(ref)
-        core = self._core()
         if store == "fact":
-            core.not_now.discard(ref)
+            self._core().not_now.discard(ref)
             return ActionResult(True, "Recalled again from the next message on.", id=item_id)
+        return await self._bring_back(item_id, as_it_was=False)
+
+    async def _bring_back(self, item_id: str, *, as_it_was: bool) -> ActionResult:
+        core = self._core()
         new = ""
 
         async def back() -> None:
             nonlocal new
-            new = await core.working.bring_back(item_id, as_it_was=True) or ""
+            new = await core.working.bring_back(item_id, as_it_was=as_it_was) or ""
 
         await self._moves(core.working_events(back()))
         if not new:
@@ -114,6 +118,31 @@ class MemoryActions:
         self._push(f"brought back: {_short(text)}", lambda: self.put_away(f"hot:{new}"))
         self._emit(MemoryChanged("brought_back", "hot", new, text, undo=True))
         return ActionResult(True, f"Brought back: {_short(text)}", undo=True, id=new)
+
+    async def note(self, text: str) -> ActionResult:
+        """Add a note to the hot zone, pinned; one that says the same as another is merged into it."""
+        core = self._core()
+        text = core.stores.secrets.clean(text).strip()  # put-away items are on disk
+        if not text:
+            return ActionResult(False, "Say what to note: /note TEXT.")
+        before = {row.id: row.text for row in core.working.hot()}
+        made = ""
+
+        async def add() -> None:
+            nonlocal made
+            made = await core.working.note(text, source="you")
+
+        await self._moves(core.working_events(add()))
+        old = before.get(made)
+        if old is None:
+            self._push(f"noted: {_short(text)}", lambda: self.put_away(f"hot:{made}"))
+        elif old != text:
+            self._push(f"noted: {_short(text)}", lambda: self.edit(f"hot:{made}", old))
+        undo = old != text
+        self._emit(MemoryChanged("noted" if old is None else "merged", "hot", made, text, undo=undo))
+        if not undo:
+            return ActionResult(True, f"Noted already: {_short(text)}", id=made)
+        return ActionResult(True, f"Noted: {_short(text)}", undo=True, id=made)
 
     async def touch(self, ref: str) -> ActionResult:
         """Say that an item matters now: it counts as fresh. For a fact this confirms it."""
@@ -138,7 +167,7 @@ class MemoryActions:
             return _gone()
         if not text.strip():
             return ActionResult(False, "The text is empty. Put the item away with f instead.")
-        old = row.text
+        old, text = row.text, core.stores.secrets.clean(text)  # put-away items are on disk
         await self._moves(core.working_events(core.working.edit(item_id, text)))
         self._push(f"edited: {_short(old)}", lambda: self.edit(ref, old))
         return ActionResult(True, f"Changed: {_short(text)}", undo=True, id=item_id)
@@ -197,7 +226,7 @@ class MemoryActions:
             return ActionResult(True, "Deleted for good.", id=item_id)
         spans = await core.db.run(texts_of, core.stores.facts, core.db, item_id)
         try:
-            report = await asyncio.to_thread(shred, core.stores, item_id)
+            report = await asyncio.to_thread(shred, core.stores, item_id, drop_index=core.drop_index)
         except (LookupError, MemoryFileError) as error:
             return ActionResult(False, str(error))
         await core.connection.forget_states()
@@ -235,7 +264,10 @@ class MemoryActions:
                     self._from_log(f"saved: {_short(verdict.text)}")
         if not saved:
             return ActionResult(False, refused or "There is nothing to save.")
-        await core.facts_changed("The user saved: " + "; ".join(v.text for v in saved))
+        said = [str(entry.message["content"]) for entry in core.prompt.log if entry.message["role"] == "user"]
+        # What the model still reads in the user's own words need not be told to it in full again.
+        told = [_short(v.text, 28) if any(v.text in each for each in said) else v.text for v in saved]
+        await core.facts_changed("The user saved: " + "; ".join(told))
         places = dict.fromkeys(v.target for v in saved if v.target and v.target != "fact")
         where = f" in {' and '.join(places)}" if places else ""
         what = ", ".join(f"“{_short(v.text, 40)}”" for v in saved)
@@ -292,11 +324,16 @@ class MemoryActions:
 
     def noted(self, event: MemoryChanged) -> None:
         """A turn saved something: ``undo`` takes that back too."""
-        if event.undo and event.zone == "fact" and event.what in ("saved", "superseded"):
-            self._from_log(f"saved: {_short(event.text)}")
+        if event.undo and event.zone == "fact" and event.what in ("saved", "superseded", "expired"):
+            ended = event.what == "expired"
+            self._from_log(f"{'no longer holds' if ended else 'saved'}: {_short(event.text)}")
 
     def _from_log(self, text: str) -> None:
         self._push(text, self._undo_log)
+
+    def can_undo(self, text: str, run: Callable[[], Awaitable[object]]) -> None:
+        """Something was done that ``run`` takes back."""
+        self._push(text, run)
 
     def _push(self, text: str, run: Callable[[], Awaitable[object]]) -> None:
         self._undo.append(_Undo(text, run))

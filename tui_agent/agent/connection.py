@@ -10,13 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.embedding import LateEmbedder
 from tui_agent.agent.events import Event, Notice, PhaseChanged
+from tui_agent.agent.model_notes import ModelNote, ModelNotes
+from tui_agent.agent.probing import Probing
+from tui_agent.agent.reaching import Reaching
+from tui_agent.agent.reading import SentPrefix
 from tui_agent.agent.views import ServerStatus
 from tui_agent.llm.errors import ModelError, ModelMissing, ServerUnreachable
+from tui_agent.llm.ollama_files import name_of
+from tui_agent.llm.probe import WORDS, most_tools
 from tui_agent.llm.types import ModelInfo, ModelOptions
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Settings
@@ -29,13 +35,15 @@ Emit = Callable[[Event], None]
 
 
 @dataclass(slots=True)
-class Connection:
+class Connection(Reaching):
     """The way to a model.
 
     Args:
         settings: host, model, window and the rest.
         fallback: whether the embedded engine may be started when no server answers.
         client: a ready client (tests); then ``settings.host`` is not used.
+        host, gguf: what the user answered in the first run; they stand above the settings.
+        ask_first: whether the user is asked before the engine takes over where Ollama is installed.
     """
 
     project: Project
@@ -44,6 +52,9 @@ class Connection:
     fallback: bool = False
     given_client: Any = None
     given_embedder: Any = None
+    ask_first: bool = False
+    host: str = ""
+    gguf: str | None = None
     model: str = ""
     info: ModelInfo | None = None
     options: ModelOptions | None = None
@@ -52,6 +63,11 @@ class Connection:
     ready: bool = False
     tools: bool = True
     degraded: dict[str, str] = field(default_factory=dict)
+    version: str = ""
+    tool_calling: str = ""
+    most_tools: int | None = None
+    sent: SentPrefix = field(default_factory=SentPrefix)
+    _probing: Probing | None = None
     _engine: EmbeddedEngine | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _embedder_chosen: bool = False
@@ -69,7 +85,7 @@ class Connection:
         """What the header and the status line show."""
         client = self.client
         return ServerStatus(
-            url=client.url if client is not None else self.settings.url,
+            url=client.url if client is not None else self.address,
             model=self.model,
             embedded=self.embedded,
             ready=self.ready,
@@ -77,7 +93,9 @@ class Connection:
             tools=self.tools,
             thinking=bool(self.info and self.info.thinking),
             embedder=self.lazy_embedder.identity,
-            local=bool(getattr(client, "is_local", True)),
+            version=self.version,
+            tool_calling=self.tool_calling,
+            local=bool(getattr(client, "is_local", True)) and not (self.info is not None and self.info.remote),
             degraded=tuple(self.degraded.values()),
         )
 
@@ -92,13 +110,15 @@ class Connection:
                 await self._connect(emit)
 
     async def _connect(self, emit: Emit) -> None:
-        emit(PhaseChanged("connecting", f"connecting to {self.settings.url}"))
+        emit(PhaseChanged("connecting", f"connecting to {self.address}"))
         if self.client is None:
             self.client = await self._make_client(emit)
         try:
             info = await self.client.show(self.model)
         except ServerUnreachable:
-            if not self.fallback or self.embedded or self.given_client is not None or not _engine_installed():
+            if not self.fallback or self.embedded or self.given_client is not None:
+                raise
+            if not await asyncio.to_thread(self._engine_may_answer):
                 raise
             emit(
                 Notice(
@@ -119,7 +139,101 @@ class Connection:
                 f"The model {self.model!r} is not installed at {self.client.url}.",
                 fix=f"Run `ollama pull {self.model}`, or choose one of those installed: {names} (ctrl+o, or --model).",
             ) from None
+        info = await self._identified(info)
+        self._consent.check_model(info)
+        await self._learn_version(emit)
         self._accept(info, emit)
+
+    async def _identified(self, info: ModelInfo) -> ModelInfo:
+        """The model with its digest and size, which only the list of models has."""
+        if info.digest or self.embedded:
+            return info
+        with contextlib.suppress(ModelError):
+            wanted = info.name.removesuffix(":latest")
+            for listed in await self.client.tags():
+                if listed.name.removesuffix(":latest") == wanted:
+                    return replace(info, digest=listed.digest, size=listed.size or info.size)
+        return info
+
+    async def _learn_version(self, emit: Emit) -> None:
+        from tui_agent.llm.versions import is_too_old, trouble_with
+
+        if self.embedded:
+            return
+        with contextlib.suppress(ModelError):
+            self.version = await self.client.version()
+            if is_too_old(self.version):
+                emit(Notice("warning", trouble_with(self.version), key="server_version"))
+
+    @property
+    def notes(self) -> ModelNotes:
+        """What was found out about models in earlier runs."""
+        return ModelNotes(self.paths.model_notes_path)
+
+    async def probe(self, emit: Emit) -> bool:
+        """Ask once whether a model of unknown content can call tools; returns whether that changed what to offer.
+
+        Meant for the moment before the fixed part is sent ahead. :meth:`skip_probe` gives it up at once.
+        """
+        info = self.info
+        if info is None or self.options is None or not self.ready or self.embedded or info.remote:
+            return False
+        if not info.digest or self.tool_calling or not self.tools or (info.capabilities and not info.tools):
+            return False
+        self._probing = Probing(self.client, info, self.options)
+        try:
+            found = await self._probing.run()
+        finally:
+            self._probing = None
+        if not found:
+            return False
+        await asyncio.to_thread(self.notes.put, info.digest, tools=found, name=info.name, server=self.version)
+        if self.info is not info or not self._offer_by(found):
+            return False
+        if self.most_tools == 0:
+            emit(
+                Notice(
+                    "warning",
+                    f"{info.name} {WORDS[found]}, although the server says so; it cannot save anything by itself. You "
+                    "can: press s when the app offers it, or choose another model (ctrl+o).",
+                    key="no_tools",
+                )
+            )
+        return True
+
+    def skip_probe(self) -> None:
+        """The user has something to ask: the probe gives way, and is made up for in a later run."""
+        if self._probing is not None:
+            self._probing.stop()
+
+    def _offer_by(self, calling: str) -> bool:
+        """Decide how many tools to offer a model that calls them like this; returns whether anything changed."""
+        before = (self.tools, self.most_tools)
+        self.tool_calling = calling
+        self.most_tools = most_tools(calling, self.info)
+        if self.most_tools == 0:
+            self.drop_tools()
+        return before != (self.tools, self.most_tools)
+
+    def note_refused_tools(self) -> None:
+        """The server fails whenever tools are on offer to this model: remember it."""
+        if self.info is not None:
+            self.notes.put(self.info.digest, tools_refused=True, name=self.info.name, server=self.version)
+
+    def swapped(self) -> Notice | None:
+        """A notice when chat and embedding model push each other out of memory, once."""
+        loads = getattr(self.client, "loads", None)
+        pair = loads.take() if loads is not None else None
+        if pair is None:
+            return None
+        other = pair[1] if pair[0] == self.model else pair[0]
+        return Notice(
+            "warning",
+            f"{self.model} and {other} do not fit into the server's memory together: each is loaded anew whenever the "
+            "other was used, which makes every answer wait. Set `embedder: builtin` in config.yaml, or use a smaller "
+            "model (ctrl+o).",
+            key="swapping",
+        )
 
     async def _chat_models(self) -> list[str]:
         try:
@@ -150,6 +264,23 @@ class Connection:
                     key="no_tools",
                 )
             )
+        note = self.notes.get(info.digest) if not self.embedded else ModelNote()
+        self.tool_calling = ""
+        self.most_tools = most_tools("", info) if not self.embedded else None
+        if note.tools and self.tools:
+            self._offer_by(note.tools)
+        if note.tools_refused:
+            self.drop_tools()
+        if not self.tools and self.settings.tools and (note.tools == "none" or note.tools_refused):
+            found = WORDS["none"] if note.tools == "none" else "answers without tools only"
+            emit(
+                Notice(
+                    "info",
+                    f"{info.name} {found}, as was found out before, so none are offered. "
+                    f"`tui-agent models show {info.name} --probe` tries it again.",
+                    key="no_tools",
+                )
+            )
         self.ready = True
 
     async def _make_client(self, emit: Emit) -> Any:
@@ -159,14 +290,16 @@ class Connection:
             return await self._start_engine(emit)
         from tui_agent.llm.client import ModelClient
 
-        return ModelClient(self.settings.url, allow_remote=self.settings.allow_remote)
+        return ModelClient(self.address, allow_remote=self._consent.allows(self.address))
 
     async def _start_engine(self, emit: Emit) -> ModelClient:
         from tui_agent.llm.client import ModelClient
         from tui_agent.llm.embedded.process import EmbeddedEngine, Progress
 
+        gguf = self.gguf or self.settings.gguf
         engine = EmbeddedEngine(
-            gguf=self.settings.gguf,
+            gguf=gguf,
+            name=name_of(gguf) if gguf else "",
             num_ctx=self.settings.num_ctx,
             models_dir=self.paths.models_dir,
             slots_dir=self.paths.slots_dir,
@@ -199,7 +332,7 @@ class Connection:
         installed: list[ModelInfo] = []
         if self.settings.embedder not in ("builtin", "none") and not self.embedded and self.ready:
             with contextlib.suppress(ModelError):
-                installed = await self.client.tags()
+                installed = [info for info in await self.client.tags() if self._may_embed(info)]
         server = None if self.embedded or not self.ready else self.client
         embedder, notice = await choose_embedder(self.settings.embedder, server, installed)
         self.lazy_embedder.set(embedder)
@@ -212,8 +345,24 @@ class Connection:
     def refreeze(self, emit: Emit) -> None:
         """Take over changed sampling and window settings for the model in use."""
         if self.info is not None:
+            before = self.options
             self.tools = self.settings.tools
+            self.degraded.pop("tools", None)
             self._accept(self.info, emit)
+            if before is not None and self.options is not None and before.num_ctx != self.options.num_ctx:
+                self.sent.forget()
+                emit(
+                    Notice(
+                        "info",
+                        f"The window is now {self.options.num_ctx:,} tokens, so the server loads {self.model} anew for "
+                        "the next answer and reads the whole conversation again.",
+                    )
+                )
+
+    def widen(self, num_ctx: int, emit: Emit) -> None:
+        """Ask for a larger window from now on, for as long as the app runs."""
+        self.settings = self.settings.model_copy(update={"num_ctx": num_ctx})
+        self.refreeze(emit)
 
     async def forget_states(self) -> None:
         """Delete kept prompt states of the built-in engine: they hold text that may have to go."""
@@ -238,10 +387,12 @@ class Connection:
             if self.client is None:
                 self.model = name
                 return
-            info = await self.client.show(name)
+            info = await self._identified(await self.client.show(name))
+            self._consent.check_model(info)
             self.model = name
             self.tools = self.settings.tools
             self.degraded.pop("tools", None)
+            self.sent.forget()
             self._accept(info, emit)
 
     async def aclose(self) -> None:
@@ -254,9 +405,3 @@ class Connection:
             self._engine = None
         self.client = None
         self.ready = False
-
-
-def _engine_installed() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("xllamacpp") is not None

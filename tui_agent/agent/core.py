@@ -6,20 +6,18 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Collection, Sequence
+from functools import cached_property
 from typing import Any
 
-from tui_agent.agent.compaction import SUMMARY_REQUEST, keep_whole_turns, limit_of, plain_summary, with_summary
-from tui_agent.agent.connection import Emit
-from tui_agent.agent.events import ContextUsage, Event, MemoryChanged, Notice
+from tui_agent.agent.events import ContextUsage, Event, MemoryChanged
 from tui_agent.agent.keeping import Keeping
 from tui_agent.agent.prompt import LogEntry
-from tui_agent.agent.rounds import Request, Round
+from tui_agent.agent.room import Room
 from tui_agent.agent.tools.base import ToolResult
 from tui_agent.agent.views import HotRow
 from tui_agent.llm.types import Metrics, ToolCall
+from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.records import MASK
-from tui_agent.memory.secrets import redact
-from tui_agent.memory.text import normalise
 from tui_agent.memory.types import RecallRecord
 from tui_agent.memory.working_types import ColdItem, HotItem, MemoryEvent
 
@@ -35,55 +33,19 @@ _LONG_PASTE = 2_000
 class Core(Keeping):
     """One conversation. Turns and the session facade share it; nothing outside the agent package does."""
 
+    asked_at: tuple[str, int, int] | None = None
+    """The last question: its id, the epoch, and how many messages of the log come before it."""
+
     # -- room in the window ---------------------------------------------------------------------------------------
 
-    async def make_room(self, entry: LogEntry, emit: Emit) -> list[Event]:
-        """Compact when the request with ``entry`` would not leave room for the answer."""
-        options = self.options
-        limit = limit_of(options.num_ctx, options.num_predict)
-        if sum(self.prompt.tokens([entry]).values()) <= limit or not self.prompt.log:
-            return []
-        older, kept = keep_whole_turns(
-            self.prompt,
-            keep_messages=self.settings.keep_messages,
-            budget=int(0.4 * options.num_ctx),
-            size=self.prompt.message_tokens,
-        )
-        if not older:
-            return []
-        summary = await self._summary() or plain_summary(older)
-        await self.start_epoch(with_summary(summary, kept))
-        await self.db.run(
-            self.history.append,
-            self.session_id,
-            "notice",
-            f"The window was full: {len(older)} older messages are now a summary for the model. Nothing is lost "
-            f"here.\n\n{summary}",
-            meta={"compaction": len(older)},
-        )
-        return [
-            Notice(
-                "info",
-                f"The window was full, so {len(older)} older messages were summarised for the model; the last "
-                f"{len(kept)} stay word for word.",
-            )
-        ]
-
-    async def _summary(self) -> str:
-        """One more call on the same prefix, so that the model server reads only the request itself."""
-        request = Request(
-            self.model,
-            [*self.prompt.messages(), {"role": "user", "content": SUMMARY_REQUEST}],
-            self.prompt.tools,
-            self.options,
-            self.think,
-            sum(self.prompt.tokens().values()),
-        )
-        outcome = await Round(self.client, lambda event: None, lambda text, thinking: None).run(request)
-        return outcome.text.strip() if outcome.end in ("done", "length") and not outcome.calls else ""
+    @cached_property
+    def room(self) -> Room:
+        """The window, and what gives way when it fills."""
+        return Room(self)
 
     def observe(self, estimated: int, metrics: Metrics) -> None:
-        """Let the server's count correct our estimate."""
+        """Let the server's count of the prompt, as it stands in the log now, correct our estimate."""
+        self.room.counted(len(self.prompt.log), estimated, metrics.prompt_tokens)
         if metrics.prompt_tokens:
             self.estimator.observe(estimated, metrics.prompt_tokens)
 
@@ -124,7 +86,7 @@ class Core(Keeping):
 
     async def set_goal(self, text: str) -> list[Event]:
         """Set the goal for scoring and recall; returns what the working memory proposes."""
-        self.goal = text
+        self.goal = text = self.stores.secrets.clean(text)  # it is stored and embedded
         await self.db.run(self.history.set_goal, self.session_id, text)
         return await self.working_events(self.working.set_goal(text))
 
@@ -152,7 +114,7 @@ class Core(Keeping):
         for item_id in wanted:
             row = await self.cold_row(item_id)
             if row is not None and row.session_id == self.session_id:
-                events += await self.working_events(self.working.bring_back(item_id))
+                events += await self.working_events(self.working.bring_back(item_id, found=True))
                 events.append(MemoryChanged("brought_back", "hot", item_id, row.summary, "it fits the question"))
         return events
 
@@ -178,7 +140,7 @@ class Core(Keeping):
     async def add_item(self, kind: str, text: str, *, summary: str, source: str) -> tuple[tuple[str, ...], list[Event]]:
         """Add one item to the working memory, secrets left out: its cold zone is on disk."""
         item_id = ""
-        text, summary = redact(text).text, redact(summary).text
+        text, summary = self.stores.secrets.clean(text), self.stores.secrets.clean(summary)
 
         async def add() -> None:
             nonlocal item_id
@@ -239,7 +201,10 @@ class Core(Keeping):
                 announced[section.name] = section.hash
         if note:
             self._notes.append(note)
-        await self.db.run(self.stores.ledger.write_facts_json)
+        try:
+            await self.db.run(self.stores.ledger.write_facts_json)
+        except MemoryFileError as error:  # the rows are safe; the next change writes the file again
+            log.warning("%s", error)
         self._spawn(self.recaller.index_missing())
 
     def take_notes(self) -> list[str]:
@@ -249,6 +214,7 @@ class Core(Keeping):
 
     async def model_changed(self) -> None:
         """Another model answers: a new prefix for it, with the same log."""
+        self.room.window = None
         await self.db.run(self.history.set_model, self.session_id, self.model)
         await self.start_epoch(self.prompt.log)
 
@@ -276,11 +242,6 @@ class Core(Keeping):
     def refs_in_files(self) -> set[str]:
         """Facts whose line already stands in the fixed part of the prompt."""
         return self.sources.refs_in(self.prompt.sections.values())
-
-    async def already_known(self) -> set[str]:
-        """Normalised texts of everything that is live, for the promise check."""
-        rows = await self.db.run(self.stores.facts.live)
-        return {normalise(text) for row in rows for text in (row.fact, row.quote, row.target_line) if text}
 
     async def mark_used(self, ids: Collection[str]) -> None:
         """Facts that really went into a prompt."""

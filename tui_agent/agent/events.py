@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 from tui_agent.memory.types import RecallRecord
 
-Phase = Literal["idle", "saving", "recalling", "connecting", "loading", "reading", "generating", "tool", "draining"]
+Phase = Literal[
+    "idle", "saving", "recalling", "connecting", "loading", "reading", "generating", "tool", "checking", "draining"
+]
 Status = Literal["answered", "stopped", "cut_off", "failed", "incomplete", "empty"]
 
 
@@ -38,10 +40,15 @@ class UserSaved(Event):
 
 @dataclass(frozen=True, slots=True)
 class PhaseChanged(Event):
-    """What is happening now; ``detail`` is for people (``reading 3,900 tokens``). The listener ages it."""
+    """What is happening now; ``detail`` is for people (``reading 3,900 tokens``). The listener ages it.
+
+    ``silent_s`` is 0 while data comes; else nothing has come for so many seconds, and the user should be told that the
+    answer can be stopped or asked for again.
+    """
 
     phase: Phase
     detail: str = ""
+    silent_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,19 @@ class FileChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexChanged(Event):
+    """The vector index is in another state: ``off``, ``empty``, ``loading``, ``ready``, ``rebuilding`` (``done`` of
+    ``total``, search is exact meanwhile) or ``exact`` (``reason`` says why). ``mark`` is a word for the status line,
+    empty while all is well. Embedding anew is ``embedding``, with words alone serving meanwhile."""
+
+    state: str
+    reason: str = ""
+    done: int = 0
+    total: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ContextUsage(Event):
     """Tokens of the request by part, ``used`` of ``num_ctx``; ``measured`` when the server's count corrected it."""
 
@@ -134,6 +154,46 @@ class SaveMissing(Event):
     sentence: str
     claimed: bool
     target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedItem:
+    """One thing found in a conversation. ``what`` is ``kept``, ``known``, ``waiting``, ``refused`` or ``missed``."""
+
+    what: str
+    text: str
+    reason: str = ""
+    fact_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned(Event):
+    """A conversation was searched for lasting facts in the background; ``summary`` is a sentence for people.
+
+    ``compression`` is how many times smaller what was kept is than the conversation.
+    """
+
+    session_id: str
+    summary: str
+    items: tuple[LearnedItem, ...] = ()
+    compression: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen(Event):
+    """The server read clearly less than was sent, so the model did not see the beginning (or, ``refused``, nothing).
+
+    ``sent``, ``read`` and ``window`` are tokens. ``larger`` is the larger window that can be asked for, 0 when there is
+    none; ``tool_tokens`` is what leaving out tool output would free. ``message_id`` is the question's.
+    """
+
+    message_id: str
+    sent: int
+    read: int
+    window: int
+    larger: int = 0
+    tool_tokens: int = 0
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

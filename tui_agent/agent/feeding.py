@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """The message to send, what recall found, and what the user should be told about it."""
+    """The message to send, what recall found, what else stands in its block, and what the user should be told."""
 
     entry: LogEntry
     record: RecallRecord
+    block: DataBlock
     events: tuple[Event, ...] = ()
 
 
-async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
-    """Build the newest user message for ``text``. Nothing that is visible in the window is sent again."""
+async def feed(core: Core, text: str, masked: Collection[str] = (), query: str | None = None) -> Fed:
+    """Build the newest user message for ``text``. Nothing that is visible in the window is sent again.
+
+    ``query`` is what memory is searched with: the text as it is stored, because it is embedded and kept.
+    """
     prompt = core.prompt
     block = DataBlock()
     events: list[Event] = []
@@ -44,20 +48,26 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
             block.notes.append(f"{section.name} was emptied; what it said no longer holds.")
 
     visible = set(prompt.visible) | core.refs_in_files()
+    visible |= await core.db.run(_stated_in_view, core, visible)
     settings = core.settings.recall
+    room = core.room.for_memory(text, settings.max_tokens)
+    never = await core.db.run(core.stores.topics.hidden, text)
     record = await core.recaller.recall(
-        text,
+        text if query is None else query,
         goal=core.goal,
         session_id=core.session_id,
         visible=visible,
         masked=masked,
         put_away=core.not_now,
+        never=never,
         top_k=settings.top_k,
         threshold=settings.threshold,
-        max_tokens=settings.max_tokens,
+        max_tokens=min(settings.max_tokens, int(0.8 * room) if room < settings.max_tokens else room),
         count=core.count,
     )
-    hot = await hot_items(core, text, visible | {ref_of(item) for item in record.items}, masked)
+    used = sum(core.count(render_item(item)) + 2 for item in record.items)
+    seen = visible | {ref_of(item) for item in record.items}
+    hot = await hot_items(core, seen, masked, min(settings.max_tokens, max(0, room - used)))
     first = len(record.items) + 1
     sent = (*record.items, *(replace(item, rank=first + number) for number, item in enumerate(hot)))
     record = replace(record, items=sent, rules_hash=core.rules_hash())
@@ -74,17 +84,28 @@ async def feed(core: Core, text: str, masked: Collection[str] = ()) -> Fed:
 
     entry = prompt.user_message(text, block)
     await core.mark_used([item.id for item in sent if item.store == "fact"])
-    return Fed(entry, record, tuple(events))
+    return Fed(entry, record, block, tuple(events))
 
 
-async def hot_items(core: Core, text: str, visible: Collection[str], masked: Collection[str]) -> list[RecalledItem]:
-    """Hot items the model cannot see any more, best first, within the budget of one message.
+def _stated_in_view(core: Core, visible: Collection[str]) -> set[str]:
+    """Facts that the user stated in messages which the model still sees."""
+    ids = [ref.partition(":")[2] for ref in visible if ref.startswith("message:")]
+    if not ids:
+        return set()
+    rows = core.stores.db.rows(f"SELECT id FROM memory WHERE message_id IN ({', '.join('?' * len(ids))})", ids)
+    return {f"fact:{row['id']}" for row in rows}
+
+
+async def hot_items(
+    core: Core, visible: Collection[str], masked: Collection[str], max_tokens: int
+) -> list[RecalledItem]:
+    """Hot items the model cannot see any more, best first, within ``max_tokens``.
 
     What is larger stays on the user's screen and is found by recall when it is asked for: a model on a small machine
     reads some thirty tokens a second, and the user waits for each.
     """
     chosen: list[RecalledItem] = []
-    left = core.settings.recall.max_tokens
+    left = max_tokens
     for row in await core.hot_rows():
         item = RecalledItem(
             store="hot",

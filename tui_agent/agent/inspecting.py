@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tui_agent.agent.review_views import event_words
 from tui_agent.agent.views import ColdRow, ColdView, Field, HotView, Inspection
 from tui_agent.memory.quarantine import Quarantined
 from tui_agent.memory.text import fold, parse_utc, utc_now
-from tui_agent.memory.types import Fact, RecalledItem, RecallRecord
+from tui_agent.memory.types import Change, Fact, RecalledItem
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -20,6 +21,8 @@ _MEANINGS = {
     "superseded": "a newer statement replaced it",
     "cooldown": "it was put away moments ago",
     "masked": "it was left out on request",
+    "topic": "you said: never for this topic",
+    "put away": "you put it away for this session",
 }
 
 
@@ -135,8 +138,15 @@ class Inspector:
                 Field("returns by itself", f"not for {cold.cooldown} more steps" if cold.cooldown else "when it fits"),
                 Field("session", "this one" if cold.session_id == core.session_id else "an earlier one"),
             ]
+            never = await self._never(ref)
+            fields += never
             return Inspection(
-                ref, cold.summary or cold.kind, cold.text, _known(fields), source=cold.source, actions=("bring_back",)
+                ref,
+                cold.summary or cold.kind,
+                cold.text,
+                _known(fields),
+                source=cold.source,
+                actions=("bring_back", "allow") if never else ("bring_back",),
             )
         if store == "message":
             message = await core.db.run(core.history.message, item_id)
@@ -158,9 +168,11 @@ class Inspector:
     async def _fact(self, fact: Fact) -> Inspection:
         core = self._core()
         chain: list[Fact] = await core.db.run(core.stores.facts.chain, fact.id)
+        changes: list[Change] = await core.db.run(core.stores.facts.changes, fact.id, 30)
         live = await core.db.run(core.stores.facts.is_live, fact.id)
         recalled = await self._last_recall(fact.id)
         fields = [
+            Field("state", _state(fact, live=live)),
             Field("kind", str(fact.kind)),
             Field("about", fact.subject),
             Field("importance", f"{fact.importance} of 10"),
@@ -171,10 +183,16 @@ class Inspector:
             Field("last used", f"{fact.last_used_at} UTC" if fact.last_used_at else "never yet"),
             Field("written in", fact.target),
         ]
+        never = await self._never(f"fact:{fact.id}")
+        fields += never
         history = tuple(
             f"{row.created_at[:10]}  {row.fact}" + ("" if row.id != fact.id else "  (this one)") for row in chain
         )
-        actions = ("unpin" if fact.pinned else "pin", "confirm", "correct", "expire", "put_away", "delete_forever")
+        actions = fact_verbs(fact)
+        if any(row.superseded_by == fact.id for row in chain):
+            actions = (*actions, "undo_correction")
+        if never:
+            actions = (*actions, "allow")
         return Inspection(
             f"fact:{fact.id}",
             fact.subject or str(fact.kind),
@@ -183,27 +201,33 @@ class Inspector:
             recalled.terms if recalled is not None else (),
             recalled.score if recalled is not None else None,
             fact.quote,
-            fact.source,
+            foreign(fact),
             why=_why(recalled) if recalled is not None else "not recalled in this session yet",
             history=history if len(history) > 1 else (),
             pinned=fact.pinned,
             actions=actions if live else ("delete_forever",),
+            log=tuple(map(_changed, changes)),
         )
+
+    async def _never(self, ref: str) -> list[Field]:
+        """The topics an item is not recalled for."""
+        core = self._core()
+        topics = await core.db.run(core.stores.topics.of, ref)
+        return [Field("never for", topic.question) for topic in topics]
 
     async def _last_recall(self, fact_id: str) -> RecalledItem | None:
         """How the fact fared when it was last a candidate in this session."""
         core = self._core()
-        messages = await core.db.run(core.history.messages, core.session_id)
-        for message in reversed(messages):
-            if message.role != "assistant":
-                continue
-            record: RecallRecord | None = await core.db.run(core.history.recall, message.id)
-            if record is None:
-                continue
-            for item in (*record.items, *record.near):
-                if item.store == "fact" and item.id == fact_id:
-                    return item
-        return None
+
+        def last() -> RecalledItem | None:
+            for record in core.history.recalls_of(core.session_id, fact_id):
+                for item in (*record.items, *record.near):
+                    if item.store == "fact" and item.id == fact_id:
+                        return item
+            return None
+
+        found: RecalledItem | None = await core.db.run(last)
+        return found
 
     async def remembered(self) -> list[Inspection]:
         """Every live fact, the user's own notes first, then by kind and age."""
@@ -212,14 +236,16 @@ class Inspector:
         facts.sort(
             key=lambda f: (str(f.scope) != "user", f.target != "knowledge/user.md", str(f.kind), fold(f.subject))
         )
-        return [await self._fact_row(fact) for fact in facts]
+        return [self.row(fact) for fact in facts]
 
-    async def _fact_row(self, fact: Fact) -> Inspection:
+    def row(self, fact: Fact, why: str = "") -> Inspection:
+        """A fact as a row of a list; ``why`` says why it is in it."""
         fields = [
             Field("kind", str(fact.kind)),
             Field("said", fact.created_at[:10]),
             Field("confirmed", fact.confirmed_at[:10]),
             Field("holds until", fact.expires_at or ""),
+            Field("scope", "all projects" if str(fact.scope) == "user" else ""),
             Field("written in", fact.target),
         ]
         return Inspection(
@@ -228,9 +254,10 @@ class Inspector:
             fact.fact,
             _known(fields),
             quote=fact.quote,
-            source=fact.source,
+            source=foreign(fact),
+            why=why,
             pinned=fact.pinned,
-            actions=("unpin" if fact.pinned else "pin", "confirm", "correct", "expire", "delete_forever"),
+            actions=fact_verbs(fact),
         )
 
     async def quarantined(self) -> list[Inspection]:
@@ -238,6 +265,36 @@ class Inspector:
         core = self._core()
         waiting: list[Any] = await core.db.run(core.stores.facts.quarantined)
         return [_waiting(item) for item in waiting]
+
+
+def fact_verbs(fact: Fact) -> tuple[str, ...]:
+    """What can be done to a live fact."""
+    pin = "unpin" if fact.pinned else "pin"
+    scope = "demote" if str(fact.scope) == "user" else "promote"
+    return (pin, "confirm", "correct", "expire", "set_expiry", scope, "put_away", "delete_forever")
+
+
+def foreign(fact: Fact) -> str:
+    """Where a fact is from; marked when that was not the user."""
+    return fact.source if str(fact.source_kind) == "user" else f"{fact.source} ({fact.source_kind}, not your words)"
+
+
+def _state(fact: Fact, *, live: bool) -> str:
+    """What a fact is when it is not simply true now."""
+    if live:
+        return ""
+    if fact.superseded_by is not None:
+        return f"replaced {fact.superseded_at} UTC" if fact.superseded_at else "replaced"
+    return "no longer holds"
+
+
+def _changed(change: Change) -> str:
+    line = f"{change.created_at} UTC  {event_words(change.event)}"
+    if change.is_deleted:
+        return f"{line} (its text was deleted)"
+    if change.event == "supersede":
+        return f"{line}: {change.old} → {change.new}"
+    return f"{line} {change.new or 'further notice'}" if change.event == "expiry" else line
 
 
 def _known(fields: list[Field]) -> tuple[Field, ...]:

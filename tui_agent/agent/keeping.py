@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.connection import Connection, Emit
-from tui_agent.agent.events import ContextUsage, PhaseChanged
+from tui_agent.agent.events import ContextUsage, IndexChanged, PhaseChanged
 from tui_agent.agent.prompt import LogEntry, Prompt, Section
 from tui_agent.agent.sources import PromptSources
 from tui_agent.agent.stores import Stores
@@ -20,9 +20,12 @@ from tui_agent.llm.types import ModelOptions
 from tui_agent.memory.history import History
 from tui_agent.memory.recall import Recaller
 from tui_agent.memory.skills import Skill
-from tui_agent.memory.types import RecallRecord
+from tui_agent.memory.types import RecalledItem, RecallRecord
 from tui_agent.memory.working import WorkingMemory
 from tui_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from tui_agent.agent.indexing import IndexKeeper
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +34,13 @@ _MOVES = {"pin_released": "released"}
 _ZONES = {"evicted": "cold", "put_away": "cold"}
 _GOAL_CHARS = 160
 _LONG_PASTE = 2_000
+_SHOWN_FROM = 200  # facts without a vector, from which making them is worth showing
 
 
 class Keeping:
     """The lower half of a conversation: its prompt, kept byte for byte, and the way to the model."""
+
+    _index_keeper: IndexKeeper | None = None
 
     def __init__(
         self,
@@ -65,7 +71,7 @@ class Keeping:
         self._saving: set[asyncio.Task[object]] = set()
         keep = settings.keep_messages
         self._all_tools = [
-            *memory_tools(stores, self._recall_for_tool, self._save_todos, keep),
+            *memory_tools(stores, self._recall_for_tool, self._save_todos, keep, self._search_messages),
             *project_tools(stores.project.root),
         ]
         order = ("edit_file", "read_memory", "remember", "recall", "search_history", "read_file", "search_files")
@@ -112,6 +118,17 @@ class Keeping:
         """Tokens of ``text`` for the model in use, estimated and calibrated."""
         return self.estimator.estimate(text)
 
+    def use_index(self, keeper: IndexKeeper) -> None:
+        """Have the nearest facts named by an index of vectors, whenever it can answer."""
+        self._index_keeper = keeper
+        self.recaller.index = keeper
+
+    @property
+    def drop_index(self) -> Callable[[], bool] | None:
+        """What empties the vector index for a deletion, where this process has it in hand."""
+        keeper = self._index_keeper
+        return keeper.drop if keeper is not None and keeper.owns else None
+
     # -- the fixed part -------------------------------------------------------------------------------------------
 
     def sections(self) -> list[Section]:
@@ -127,7 +144,8 @@ class Keeping:
         return self.sources.matching_skills(text)
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tool schemas to offer: all of them, or none for a model without tools."""
+        """The tool schemas to offer: as many as the model can cope with, none for a model without tools."""
+        self.toolbox.most = self.connection.most_tools
         return self.toolbox.schemas if self.connection.tools else []
 
     async def open_prompt(self) -> None:
@@ -219,10 +237,18 @@ class Keeping:
     async def choose_embedder(self, emit: Emit) -> None:
         """Have the session's embedder, and vectors for what has none yet (in the background)."""
         if await self.connection.choose_embedder(emit):
-            self._spawn(self._index())
+            self._spawn(self._index(emit))
 
-    async def _index(self) -> None:
-        await self.recaller.index_missing()
+    async def _index(self, emit: Emit) -> None:
+        def progress(done: int, total: int) -> None:
+            if total > _SHOWN_FROM:
+                mark = f"embedding {100 * done // total}%" if done < total else ""
+                self.connection.degraded.pop("embedding", None)
+                if mark:
+                    self.connection.degraded["embedding"] = mark
+                emit(IndexChanged("embedding", "", done, total, mark))
+
+        await self.recaller.index_missing(progress)
         while await self.working.reembed():
             pass
 
@@ -236,7 +262,7 @@ class Keeping:
             return
         emit(PhaseChanged("loading", f"loading {self.model}"))
         await self.client.load(self.model, self.options)
-        if self.connection.embedded:
+        if self.connection.embedded or getattr(self.client, "is_local", False):
             emit(PhaseChanged("reading", "reading the fixed part ahead"))
             ahead = ModelOptions(self.options.num_ctx, 1, self.options.keep_alive, self.options.extra)
             messages = [*self.prompt.messages(), {"role": "user", "content": ""}]
@@ -254,16 +280,22 @@ class Keeping:
             log.error("background work failed", exc_info=error)
 
     async def _recall_for_tool(self, query: str, turn: Any) -> RecallRecord:
+        query = self.stores.secrets.clean(query)  # it is embedded
         return await self.recaller.recall(
             query,
             goal=self.goal,
             session_id=self.session_id,
             masked=turn.masked,
+            put_away=self.not_now,
+            never=await self.db.run(self.stores.topics.hidden, f"{turn.user_text}\n{query}"),
             top_k=max(5, self.settings.recall.top_k),
             threshold=self.settings.recall.threshold,
             max_tokens=self.toolbox.cap,
             count=self.count,
         )
+
+    async def _search_messages(self, query: str, limit: int) -> list[RecalledItem]:
+        return await self.recaller.search_messages(query, limit, session_id=self.session_id)
 
     async def _save_todos(self, todos: list[str]) -> None:
         self.todos = todos

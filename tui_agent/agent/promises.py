@@ -9,19 +9,26 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tui_agent.agent.events import SaveMissing
+from tui_agent.memory.proof import claims_of
 from tui_agent.memory.statements import Statement, claims_save, classify
-from tui_agent.memory.text import normalise
+from tui_agent.memory.text import normalise, word_stems
 
 
 def check(
-    message_id: str, user_text: str, answer: str, *, wrote: bool, known: Collection[str] = ()
+    message_id: str,
+    user_text: str,
+    answer: str,
+    *,
+    wrote: bool,
+    known: Collection[str] = (),
+    fresh: Collection[str] = (),
 ) -> SaveMissing | None:
     """What was plainly stated, or claimed to be saved, and is not remembered now; ``None`` when all is well.
 
-    ``known`` are normalised texts and quotes of everything that is remembered, this turn's writes included. Each
-    statement is one line of the event's ``sentence``.
+    ``known`` are normalised texts and quotes of everything that is remembered, ``fresh`` the texts of what was saved
+    from this very message. Each statement is one line of the event's ``sentence``.
     """
-    missing = [statement for statement in classify(user_text) if not is_known(statement, known)]
+    missing = [statement for statement in classify(user_text) if not is_known(statement, known, fresh)]
     claimed = claims_save(answer)
     if missing:
         targets = {statement.target for statement in missing}
@@ -32,10 +39,24 @@ def check(
     return None
 
 
-def is_known(statement: Statement, known: Collection[str]) -> bool:
-    """Whether the statement, or a quote that is its heart, is remembered."""
+def is_known(statement: Statement, known: Collection[str], fresh: Collection[str] = ()) -> bool:
+    """Whether the statement is remembered: as it stands, or most of what it says; of texts saved from this message
+    also in other words."""
     text = normalise(statement.text)
-    return any(text == other or text in other or (len(other) > 3 and other in text) for other in known)
+    if any(text == other or text in other or (other in text and _covers(other, text)) for other in known):
+        return True
+    return any(_covers(other, statement.text) for other in fresh)
+
+
+def _covers(other: str, text: str) -> bool:
+    """Whether ``other`` has at least half of the words that matter in ``text``."""
+    wanted = claims_of(text)
+    have = claims_of(other)
+    keys = {*have.required, *have.content}
+    forms = {stem for key in keys for stem in word_stems(key)}
+    words = (*wanted.required, *wanted.content)
+    found = sum(word in keys or not forms.isdisjoint(word_stems(word)) for word in words)
+    return bool(words) and 2 * found >= len(words)
 
 
 def _said_before(text: str, known: Collection[str]) -> bool:

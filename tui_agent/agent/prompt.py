@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -118,6 +119,9 @@ class LogEntry:
         return {"message": self.message, "refs": list(self.refs)}
 
 
+_HEAD = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=\[[^\]\n]* · |\[skill )")
+
+
 def neutral(text: str) -> str:
     """``text`` with our delimiters made harmless, so that no memory can close the block it stands in."""
     return text.replace("</data", "‹/data").replace("<data", "‹data")
@@ -140,7 +144,8 @@ def render_item(item: RecalledItem) -> str:
     if item.source:
         marks.append(item.source)
     head = " · ".join(neutral(mark.replace("\n", " ")) for mark in marks)
-    return f"[{head}] {neutral(item.text)}"
+    # A line of the text that looks like such a head is set off, so that no item can pose as another one.
+    return f"[{head}] {_HEAD.sub(' ', neutral(item.text))}"
 
 
 class Prompt:

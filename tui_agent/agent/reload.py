@@ -52,6 +52,7 @@ class LiveReload:
         config = {project.config_path, session.stores.paths.config_path}
         if paths & config:
             await self._config_changed(sorted(paths & config))
+        await session._files_edited(paths)
         if paths - config:
             await self.refresh()
 

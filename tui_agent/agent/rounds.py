@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from tui_agent.agent.events import Event, PhaseChanged, TextDelta, TextReplaced, ThinkingDelta
+from tui_agent.agent.events import Event, TextDelta, TextReplaced, ThinkingDelta
+from tui_agent.agent.waiting import Waiting
 from tui_agent.llm.errors import ModelError, StreamBroken, StreamIncomplete
 from tui_agent.llm.thinking import ThinkingSplitter
 from tui_agent.llm.toolcalls import HoldBack
@@ -19,6 +20,8 @@ JSON = dict[str, Any]
 End = Literal["done", "length", "stopped", "incomplete", "failed"]
 _REPEAT_WINDOW = 160
 _REPEATS = 12
+_LEAST_STUCK = 400
+_SAMPLE = 32
 
 
 class ChatClient(Protocol):
@@ -40,7 +43,9 @@ class ChatClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything of one ``/api/chat`` call. ``prompt_tokens`` is our estimate, for the phase line."""
+    """Everything of one ``/api/chat`` call. ``prompt_tokens`` is our estimate, and ``known_tokens`` how many of them
+    the server has surely read before, for the phase line. ``draining`` says that it may still be busy with a request
+    that was stopped."""
 
     model: str
     messages: list[JSON]
@@ -48,6 +53,8 @@ class Request:
     options: ModelOptions
     think: bool | str | None
     prompt_tokens: int
+    known_tokens: int = 0
+    draining: bool = False
 
 
 @dataclass(slots=True)
@@ -130,9 +137,10 @@ class Round:
         answer = _Answer(request.tools, self._emit, self._before)
         native: list[ToolCall] = []
         started = time.monotonic()
-        phases = asyncio.create_task(self._phases(request))
+        waiting = Waiting(self._client, self._emit, request.model, request.prompt_tokens, request.known_tokens)
         finished = False
         try:
+            await waiting.begin(draining=request.draining)
             stream = self._client.chat(
                 request.model,
                 request.messages,
@@ -142,10 +150,10 @@ class Round:
             )
             async with contextlib.aclosing(stream):
                 async for chunk in stream:
-                    if outcome.first_token_s is None and (chunk.content or chunk.thinking or chunk.tool_calls):
-                        outcome.first_token_s = time.monotonic() - started
-                        phases.cancel()
-                        self._emit(PhaseChanged("generating"))
+                    if chunk.content or chunk.thinking or chunk.tool_calls:
+                        if outcome.first_token_s is None:
+                            outcome.first_token_s = time.monotonic() - started
+                        waiting.heard()
                     if chunk.thinking:
                         answer.think(chunk.thinking)
                     if chunk.content:
@@ -164,32 +172,13 @@ class Round:
             if not finished and not outcome.repeated:
                 raise StreamIncomplete("The model stopped in the middle of its answer without finishing it.")
         finally:
-            phases.cancel()
+            waiting.end()
             # Calls count only from a stream that was finished: a cut one may have lost half of an argument.
             rescued = answer.close(keep_calls=finished and not native)
             if finished:
                 outcome.calls = tuple(native) or rescued
             outcome.text, outcome.thinking = answer.shown, answer.thinking
             self._on_text(outcome.text, outcome.thinking)
-
-    async def _phases(self, request: Request) -> None:
-        """Say what the silence before the first token is: loading, or reading so many tokens."""
-        reading = PhaseChanged("reading", f"reading {request.prompt_tokens:,} tokens")
-        self._emit(PhaseChanged("connecting"))
-        last: Event | None = None
-        while True:
-            try:
-                running = await asyncio.wait_for(self._client.ps(), 2.0)
-            except (ModelError, asyncio.TimeoutError):
-                running = None
-            if running is not None:
-                base = request.model.removesuffix(":latest")
-                loaded = any(model.name.removesuffix(":latest") == base for model in running)
-                phase = reading if loaded else PhaseChanged("loading", f"loading {request.model}")
-                if phase != last:
-                    self._emit(phase)
-                    last = phase
-            await asyncio.sleep(1.0)
 
 
 class _Answer:
@@ -266,11 +255,13 @@ def _joined(before: str, text: str) -> str:
 def _is_stuck(text: str) -> bool:
     """Whether the end of ``text`` is one short piece repeated over and over (a model caught in a loop)."""
     tail = text[-_REPEAT_WINDOW * _REPEATS :]
-    if len(tail) < 400:
+    if len(tail) < _LEAST_STUCK:
         return False
-    for size in (1, 2, 3, 4, 5, 8, 13, 21, 34, 55, 89, 144):
-        piece = tail[-size:]
-        count = max(_REPEATS, 400 // size)
-        if piece.strip("-=_*#. \t|") and tail.endswith(piece * count):
-            return True
-    return False
+    # The nearest earlier place that reads like the end gives the length of the piece.
+    end = tail[-_SAMPLE:]
+    before = tail.rfind(end, 0, len(tail) - 1)
+    size = len(tail) - _SAMPLE - before
+    if before < 0 or size > _REPEAT_WINDOW:
+        return False
+    piece = tail[-size:]
+    return bool(piece.strip("-=_*#. \t|")) and tail.endswith(piece * max(_REPEATS, _LEAST_STUCK // size))

@@ -12,11 +12,17 @@ from typing import Any
 from tui_agent.agent.actions import MemoryActions
 from tui_agent.agent.connection import Connection
 from tui_agent.agent.core import Core
-from tui_agent.agent.events import Event, MemoryChanged, Notice, PhaseChanged
+from tui_agent.agent.events import Event, Learned, MemoryChanged, Notice, PhaseChanged
+from tui_agent.agent.handing import SessionHanding
 from tui_agent.agent.inspecting import Inspector
+from tui_agent.agent.learning import Learner, learned
+from tui_agent.agent.models import ModelDesk, switch_sentence
 from tui_agent.agent.opening import open_core
 from tui_agent.agent.reload import LiveReload
-from tui_agent.agent.session_memory import SessionMemory
+from tui_agent.agent.session_explain import SessionExplain
+from tui_agent.agent.session_review import SessionReview
+from tui_agent.agent.session_setup import SessionSetup
+from tui_agent.agent.session_store import SessionStore
 from tui_agent.agent.stores import Stores
 from tui_agent.agent.turn import Turn
 from tui_agent.agent.views import (
@@ -27,7 +33,7 @@ from tui_agent.agent.views import (
     SessionRow,
     TranscriptEntry,
 )
-from tui_agent.llm.errors import ModelError
+from tui_agent.llm.errors import ConsentNeeded, ModelError
 from tui_agent.llm.types import ModelInfo
 from tui_agent.memory.database import StoreError
 from tui_agent.memory.places import MemoryFileError
@@ -40,7 +46,7 @@ from tui_agent.settings import Loaded, Settings
 log = logging.getLogger(__name__)
 
 
-class Session(SessionMemory):
+class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, SessionExplain):
     """One conversation in one project. All methods run on one event loop.
 
     Make it with :meth:`open`, and close it with :meth:`close`. Background events (a file changed, the server came
@@ -59,7 +65,10 @@ class Session(SessionMemory):
         self._reload = LiveReload(self, self._emit)
         self._actions = MemoryActions(lambda: self._core, self._emit)
         self._inspector = Inspector(lambda: self._core)
+        self._learner = Learner(lambda: self._core, self._emit, self._actions.noted)
         self._closed = False
+        self._typed = False
+        self._started = False
 
     @classmethod
     async def open(
@@ -73,6 +82,7 @@ class Session(SessionMemory):
         embedder: Any = None,
         interactive: bool = True,
         fallback: bool | None = None,
+        ask_first: bool = False,
     ) -> Session:
         """Open the project's memory and a session in it; no model server is touched yet.
 
@@ -85,6 +95,7 @@ class Session(SessionMemory):
             interactive: whether a person watches; then memory files are watched too.
             fallback: whether the built-in engine may answer when no server does; by default only for people who
                 named no server.
+            ask_first: whether that engine waits for the user's answer where Ollama is installed.
 
         Raises:
             StoreError: the project's database cannot be used.
@@ -96,7 +107,13 @@ class Session(SessionMemory):
         if fallback is None:
             fallback = interactive and loaded.settings.host is None
         connection = Connection(
-            project, paths, loaded.settings, fallback=fallback, given_client=client, given_embedder=embedder
+            project,
+            paths,
+            loaded.settings,
+            fallback=fallback,
+            given_client=client,
+            given_embedder=embedder,
+            ask_first=ask_first,
         )
         try:
             core = await open_core(stores, loaded.settings, connection, resume)
@@ -104,6 +121,11 @@ class Session(SessionMemory):
             await asyncio.to_thread(stores.close)
             raise
         session = cls(stores, loaded, connection, core)
+        if interactive:
+            session._use_index()
+            session._begin_decisions()
+            session._learner.errand = session.decisions
+        session._learner.enabled = interactive
         if interactive and loaded.settings.watch:
             session._reload.start()
         return session
@@ -163,6 +185,15 @@ class Session(SessionMemory):
         return tuple(notices)
 
     @property
+    def learner(self) -> Learner:
+        """What searches conversations for lasting facts in the background."""
+        return self._learner
+
+    def learned(self) -> list[tuple[str, Learned]]:
+        """What was found in conversations since the app was opened, newest first, with their titles."""
+        return [(title, learned(report)) for title, report in self._learner.reports]
+
+    @property
     def todos(self) -> list[str]:
         """The model's todo list."""
         return list(self._core.todos)
@@ -205,6 +236,7 @@ class Session(SessionMemory):
             self._emit(Notice("error", str(error), key="server"))
         await self._core.choose_embedder(self._emit)
         self._spawn(self._tidy())
+        self._started = True
         if self._connection.ready:
             self._spawn(self._warm())
 
@@ -216,28 +248,37 @@ class Session(SessionMemory):
             await asyncio.to_thread(resume, self._stores)
             await asyncio.to_thread(prune_if_due, self._stores)
             await asyncio.to_thread(self._stores.ledger.sync_files)
+            await self.look_after()
         except (StoreError, MemoryFileError) as error:
             self._emit(Notice("warning", str(error), key="upkeep"))
         await self._core.recaller.warm()
+        self._begin_index()
         # What lives as long as the session is kept out of later collections, which would make typing stutter.
         gc.collect()
         gc.freeze()
 
     async def _warm(self) -> None:
         try:
-            await self._core.warm(self._emit)
+            # Before warming, so that the probe does not push the fixed part out of the server's one prompt cache.
+            if not self._typed and await self._connection.probe(self._emit) and not self.busy:
+                await self._core.connected(self._emit)
+            if not self.busy:
+                await self._core.warm(self._emit)
         except ModelError as error:
             log.info("sending the fixed part ahead failed: %s", error)
         if not self.busy:
             self._emit(PhaseChanged("idle"))
+        self._learner.begin()
 
     async def close(self) -> None:
         """Stop the turn, finish writes, close everything. Safe to call twice."""
         if self._closed:
             return
         self._closed = True
+        self.stop_comparing()
         await self._reload.stop()
         await self.stop()
+        await self._learner.finish()
         for task in tuple(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -245,6 +286,8 @@ class Session(SessionMemory):
         with contextlib.suppress(Exception):
             await self._core.leave()
         await self._connection.aclose()
+        await self._end_setup()
+        await self._close_index()
         await asyncio.to_thread(self._stores.close)
 
     # -- turns ----------------------------------------------------------------------------------------------------
@@ -253,14 +296,27 @@ class Session(SessionMemory):
         """Run one turn and yield its events, the last always ``TurnFinished``.
 
         ``masked`` are references (``fact:ID``, ``cold:ID``) that must not be recalled for this question. A consumer
-        that goes away does not end the turn; :meth:`stop` does.
+        that goes away does not end the turn; :meth:`stop` does. What the app still does after an answer is given up
+        for a new message.
 
         Raises:
             RuntimeError: a turn is running already.
         """
+        if self._turn is not None and self._turn.settling:
+            settling = self._turn
+            settling.hurry()
+            await self.settled()
+            self._turn_done(settling)
         if self._turn is not None:
             raise RuntimeError("A turn is running already; stop it or wait for its end.")
-        turn = self._turn = Turn(self._core, text, masked)
+        async for event in self._play(Turn(self._core, text, masked)):
+            yield event
+
+    async def _play(self, turn: Turn) -> AsyncIterator[Event]:
+        self._connection.skip_probe()
+        self._learner.pause()
+        self.stop_comparing()
+        self._turn = turn
         task = self._turn_task = asyncio.create_task(turn.run())
         task.add_done_callback(lambda _: self._turn_done(turn))
         while (event := await turn.events.get()) is not None:
@@ -274,6 +330,12 @@ class Session(SessionMemory):
         if self._turn is turn:
             self._turn = None
             self._turn_task = None
+            self._learner.resume(turn.speed)
+
+    def hurry(self) -> None:
+        """The user has written something new: give up what the app still does after the answer."""
+        if self._turn is not None:
+            self._turn.hurry()
 
     def stop_now(self) -> None:
         """Ask the running turn to stop, from a signal handler; does not wait."""
@@ -338,8 +400,11 @@ class Session(SessionMemory):
         await self.stop()
         await self._core.settled()
         core = await open_core(self._stores, self.settings, self._connection, session_id)
-        await self._core.leave()
-        self._core = core
+        left, self._core = self._core, core
+        if self._keeper is not None:
+            self._use_index()
+        await left.leave()
+        self._learner.leave(left)
 
     async def search_history(self, query: str) -> list[TranscriptEntry]:
         """Messages of all sessions that match ``query``."""
@@ -365,16 +430,29 @@ class Session(SessionMemory):
             await self._connection.switch_model(name, self._emit)
             await self._core.model_changed()
         except ModelError as error:
-            return ActionResult(False, str(error))
-        now = self.server
-        changes = [f"window {now.num_ctx:,} tokens"] if now.num_ctx != before.num_ctx else []
-        if now.tools != before.tools:
-            changes.append("tools on" if now.tools else "no tools")
-        tail = f" ({', '.join(changes)})" if changes else ""
-        return ActionResult(True, f"{name} answers from now on{tail}.")
+            extra = {"allow": error.host} if isinstance(error, ConsentNeeded) else {}
+            return ActionResult(False, str(error), extra=extra)
+        if self._started:
+            self._spawn(self._warm())
+        return ActionResult(True, switch_sentence(name, before, self.server))
+
+    @property
+    def model_desk(self) -> ModelDesk:
+        """What is installed and loaded on the server, downloads and unloading."""
+        connection = self._connection
+        return ModelDesk(
+            lambda: connection.client,
+            connection.notes,
+            current=lambda: connection.model,
+            options=lambda: connection.options,
+            num_ctx=self.settings.num_ctx,
+        )
 
     async def save_draft(self, text: str) -> None:
         """Keep what is typed and not sent, secrets left out."""
+        if text.strip():
+            self._typed = True
+            self._learner.stir()
         await self._core.db.run(self._core.history.save_draft, self.id, text)
 
     async def load_draft(self) -> str:
@@ -403,10 +481,12 @@ class Session(SessionMemory):
             self._emit(Notice("info" if result.ok else "error", result.text))
         elif self._connection.ready:
             self._connection.refreeze(self._emit)
+        await self._index_settings(before)
 
     async def rebuild_prompt(self) -> ActionResult:
         """Fold edited files into the fixed part now; the next answer reads the whole prompt anew."""
         if self.busy:
             return ActionResult(False, "A turn is running; rebuild after it.")
+        await asyncio.to_thread(self._core.sources.refresh)
         await self._core.start_epoch(self._core.prompt.log)
         return ActionResult(True, "The prompt was rebuilt with the files as they are now.")

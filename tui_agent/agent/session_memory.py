@@ -83,6 +83,10 @@ class SessionMemory:
         """Cold to hot."""
         return await self._actions.bring_back(ref)
 
+    async def note(self, text: str) -> ActionResult:
+        """Add a note to the hot zone."""
+        return await self._actions.note(text)
+
     async def touch(self, ref: str) -> ActionResult:
         """Say that an item matters now."""
         return await self._actions.touch(ref)
@@ -128,4 +132,10 @@ class SessionMemory:
         events = await self._core.set_goal(text.strip())
         for event in events:
             self._emit(event)
-        return ActionResult(True, f"Goal: {text.strip()}")
+        proposed = self._core.working.proposals
+        if not proposed:
+            return ActionResult(True, f"Goal: {text.strip()}")
+        first = next(iter(proposed[0].text.strip().splitlines()), "")[:60]
+        what = "A put-away item matches" if len(proposed) == 1 else f"{len(proposed)} put-away items match"
+        told = f"Goal: {text.strip()}. {what} it, first “{first}”. F3 and / find them, r brings one back."
+        return ActionResult(True, told)

@@ -105,6 +105,14 @@ class PromptSources:
             found.append(Section(_SKILLS, index))
         return found
 
+    def files(self) -> tuple[PromptSection, ...]:
+        """The files in the fixed part, in order, each with its path."""
+        return self._read.sections
+
+    def skills(self) -> tuple[Skill, ...]:
+        """The skills that are loaded when their trigger fits."""
+        return self._read.skills
+
     def problems(self) -> tuple[str, ...]:
         """What could not be read or had to be cut, as sentences."""
         return self._read.problems

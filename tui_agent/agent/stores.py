@@ -9,8 +9,10 @@ from tui_agent.memory.facts import FactStore
 from tui_agent.memory.files import MemoryFiles
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.history import History
+from tui_agent.memory.known_secrets import KnownSecrets
 from tui_agent.memory.ledger import Ledger
-from tui_agent.memory.secrets import has_secret, redact
+from tui_agent.memory.line_journal import LineJournal
+from tui_agent.memory.topics import Topics
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Settings
 
@@ -27,6 +29,8 @@ class Stores:
     files: MemoryFiles
     gate: Gate
     ledger: Ledger
+    topics: Topics
+    secrets: KnownSecrets
 
     @classmethod
     def open(cls, project: Project, settings: Settings, paths: UserPaths | None = None) -> Stores:
@@ -40,15 +44,22 @@ class Stores:
         project.ensure()
         db = Database(project.db_path, before_migration=lambda db, _: _backup(project, db))
         try:
-            history = History(db, redact=lambda text: redact(text).text)
+            secrets = KnownSecrets()
+            history = History(db, redact=secrets.clean)
             facts = FactStore(db)
-            files = MemoryFiles(project.memory_dir, has_secret=has_secret)
-            gate = Gate(facts, files, user_notes_cap=settings.user_notes_max_lines)
-            ledger = Ledger(db, facts, files, gate, project.facts_json_path)
+            files = MemoryFiles(project.memory_dir, has_secret=secrets.has)
+            gate = Gate(facts, files, redactor=secrets.redact, user_notes_cap=settings.user_notes_max_lines)
+            everywhere = MemoryFiles(paths.config, has_secret=secrets.has, keep_versions=0)
+            ledger = Ledger(db, facts, files, gate, project.facts_json_path, everywhere)
+            lines = LineJournal(project.pending_dir, db, ledger.says)
+            lines.watch("project", files)
+            lines.watch("everywhere", everywhere)
+            lines.recover()
+            topics = Topics(db, redact=secrets.clean)
         except BaseException:
             db.close()
             raise
-        return cls(project, paths, db, history, facts, files, gate, ledger)
+        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets)
 
     def close(self) -> None:
         """Finish pending writes and close the database."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from tui_agent.agent.events import NotSeen
 from tui_agent.agent.views import ToolRow, TranscriptEntry
 from tui_agent.memory.history import StoredMessage
+from tui_agent.memory.types import RecallRecord
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -31,11 +34,11 @@ def memory_line(changes: list[dict[str, Any]]) -> str:
 async def transcript_of(core: Core) -> list[TranscriptEntry]:
     """All messages of the session in order. An answer that was never finished is marked ``partial``."""
     messages: list[StoredMessage] = await core.db.run(core.history.messages, core.session_id)
+    recalls: dict[str, RecallRecord] = await core.db.run(core.history.recalls, core.session_id)
     entries: list[TranscriptEntry] = []
     for message in messages:
         if message.role == "tool":
             continue
-        recall = await core.db.run(core.history.recall, message.id) if message.role == "assistant" else None
         meta = message.meta
         entries.append(
             TranscriptEntry(
@@ -46,12 +49,22 @@ async def transcript_of(core: Core) -> list[TranscriptEntry]:
                 status=message.status,
                 thinking=message.thinking,
                 tools=tuple(_tool_row(tool) for tool in meta.get("tools", ())),
-                recall=recall,
+                recall=recalls.get(message.id),
                 memory_line=memory_line(list(meta.get("memory", ()))),
                 tokens_per_second=meta.get("tokens_per_second"),
+                unseen=not_seen_of(meta),
             )
         )
     return entries
+
+
+def not_seen_of(meta: dict[str, Any]) -> NotSeen | None:
+    """What was kept of an answer whose model did not see the beginning."""
+    kept = meta.get("unseen")
+    if not isinstance(kept, dict):
+        return None
+    known = {field.name for field in dataclasses.fields(NotSeen)}
+    return NotSeen(**{name: value for name, value in kept.items() if name in known})
 
 
 def _tool_row(tool: dict[str, Any]) -> ToolRow:

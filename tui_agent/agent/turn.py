@@ -11,30 +11,42 @@ import contextlib
 import logging
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.agent import promises
+from tui_agent.agent import promise_check
+from tui_agent.agent.asking import Asking
 from tui_agent.agent.events import (
     Event,
     MemoryChanged,
     Notice,
+    NotSeen,
     PhaseChanged,
     Recalled,
     Status,
+    TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
     UserSaved,
 )
+from tui_agent.agent.explaining import with_request
 from tui_agent.agent.feeding import feed
 from tui_agent.agent.prompt import STOPPED, LogEntry
+from tui_agent.agent.reading import after, known_tokens
+from tui_agent.agent.recovering import Recovery
 from tui_agent.agent.rounds import Outcome, Request, Round
+from tui_agent.agent.telling import tell_everything
 from tui_agent.agent.tools.base import ToolResult, TurnContext
 from tui_agent.agent.tools.registry import LoopGuard
-from tui_agent.llm.errors import ModelError, ToolsUnsupported
+from tui_agent.agent.unseen import look as unseen_by_server
+from tui_agent.agent.unseen import not_seen
+from tui_agent.llm.errors import ContextExceeded, ModelError
 from tui_agent.llm.toolcalls import is_bare_unknown_call
 from tui_agent.llm.types import Metrics, ToolCall
+from tui_agent.memory.asked import asked_in
 from tui_agent.memory.database import StoreError
+from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.types import RecallRecord
 
 if TYPE_CHECKING:
@@ -57,13 +69,19 @@ _DONE_ALREADY = "This exact call was already made in this turn; its result is ab
 class Turn:
     """A single turn. ``run`` is called once; ``stop`` may be called at any time from the same loop."""
 
-    def __init__(self, core: Core, text: str, masked: Collection[str] = ()) -> None:
+    def __init__(self, core: Core, text: str, masked: Collection[str] = (), *, again: str = "") -> None:
+        """``again`` is the id of a question that is in the history already and is answered once more."""
         self._core = core
+        self._again = again
         self._text = text
         self._masked = frozenset(masked)
         self._round: Round | None = None
         self._tool: asyncio.Future[Any] | None = None
         self._stopped = False
+        self._told = False
+        self._asking: Asking | None = None
+        self._hurried = False
+        self.settling = False
         self._texts: list[str] = []
         self._thinking: list[str] = []
         self._live = ("", "")
@@ -77,6 +95,7 @@ class Turn:
         self._output_tokens = 0
         self._first_token_s: float | None = None
         self._in_log = False
+        self._unseen: NotSeen | None = None
         self.events: asyncio.Queue[Event | None] = asyncio.Queue()
 
     # -- from outside ---------------------------------------------------------------------------------------------
@@ -88,6 +107,20 @@ class Turn:
             self._round.stop()
         if self._tool is not None:
             self._tool.cancel()
+        if self._asking is not None:
+            self._asking.stop()
+        self._core.room.stop()
+
+    @property
+    def speed(self) -> float | None:
+        """Tokens a second of the last reply, when the server told."""
+        return self._metrics.tokens_per_second if self._metrics is not None else None
+
+    def hurry(self) -> None:
+        """The user has something new to say: give up what follows the answer, if anything does."""
+        self._hurried = True
+        if self._asking is not None:
+            self._asking.stop()
 
     def _was_stopped(self) -> bool:
         return self._stopped
@@ -119,6 +152,10 @@ class Turn:
     async def _run(self) -> None:
         core = self._core
         self._emit(PhaseChanged("saving"))
+        if self._again:
+            self._message_id = self._again
+            await self._answer(self._text)
+            return
         row = await core.db.run(core.history.append, core.session_id, "user", self._text)
         self._message_id = row.id
         self._emit(UserSaved(row.id, row.content, redacted=row.content != self._text))
@@ -131,8 +168,15 @@ class Turn:
                 )
             )
         await core.db.run(core.history.add_prompt, self._text)
+        if language := asked_in(self._text):
+            await self._tell_everything(language)
+            return
         await core.first_goal(row.content)
+        await self._answer(row.content)
 
+    async def _answer(self, stored: str) -> None:
+        """Feed and ask the model; ``stored`` are the user's words as they are on disk."""
+        core = self._core
         trouble: ModelError | None = None
         try:
             await core.connected(self._emit)
@@ -140,8 +184,11 @@ class Turn:
             trouble = error
         await core.choose_embedder(self._emit)
         self._emit(PhaseChanged("recalling"))
-        _, moves = await core.keep_paste(row.content, self._message_id)
-        fed = await feed(core, self._text, self._masked)
+        _, moves = await core.keep_paste(stored, self._message_id)
+        if trouble is None:
+            core.prompt.drop_thinking()
+            await core.room.before_turn(self._text, self._emit)
+        fed = await feed(core, self._text, self._masked, query=stored)
         self._record = fed.record
         self._emit(Recalled(fed.record))
         moves += await core.bring_recalled(fed.record)
@@ -154,26 +201,55 @@ class Turn:
             await self._end(Outcome(end="failed", error=trouble))
             return
 
-        core.prompt.drop_thinking()
-        for event in await core.make_room(fed.entry, self._emit):
-            self._emit(event)
-        await self._to_log(fed.entry)
+        try:
+            entry = await core.room.fit(fed.entry, self._text, self._emit)
+            entry = LogEntry(entry.message, (*entry.refs, f"message:{self._message_id}"))
+        except ModelError as error:
+            await self._end(Outcome(end="failed", error=error))
+            return
+        self._record = with_request(core, fed.record, fed.block)
+        core.asked_at = (self._message_id, core.prompt.epoch, len(core.prompt.log))
+        await self._to_log(entry)
         outcome = await self._converse()
         await self._end(outcome)
+
+    async def _tell_everything(self, language: str) -> None:
+        """Answer "what do you remember about me?" from the store: complete, at once, and without a server too."""
+        core = self._core
+        told = await core.db.run(tell_everything, core.stores, language)
+        self._told = True
+        self._texts.append(told)
+        self._emit(TextDelta(told))
+        core.prompt.drop_thinking()
+        await self._to_log(LogEntry({"role": "user", "content": self._text}))
+        options = core.connection.options
+        window = options.num_ctx if options is not None else core.settings.num_ctx
+        short = told if core.count(told) <= 0.15 * window else "(The user was shown everything that is remembered.)"
+        await self._close_log(short)
+        await self._end(Outcome(end="done"))
 
     async def _converse(self) -> Outcome:
         core = self._core
         guard = LoopGuard()
+        recovery = Recovery(core)
         retried = False
         rounds = 0
         context = TurnContext(self._text, self._message_id, core.session_id, masked=self._masked)
         while True:
-            outcome = await self._request()
+            try:
+                await core.room.within_turn(self._emit)
+            except ModelError as error:
+                return Outcome(end="failed", error=error)
+            outcome = await self._request(recovery)
             if outcome.end in ("stopped", "failed", "incomplete"):
-                if isinstance(outcome.error, ToolsUnsupported) and await core.drop_tools():
-                    self._emit(Notice("warning", str(outcome.error), key="no_tools"))
+                again, notices = await recovery.again(outcome) if outcome.end == "failed" else (False, [])
+                for notice in notices:
+                    self._emit(notice)
+                if again:
                     continue
-                return outcome
+                return recovery.final(outcome)
+            for notice in await recovery.worked():
+                self._emit(notice)
             if outcome.calls:
                 rounds += 1
                 last = rounds >= core.settings.max_tool_rounds or guard.stuck
@@ -202,7 +278,7 @@ class Turn:
                 await self._close_log(_NO_ANSWER)
             return outcome
 
-    async def _request(self) -> Outcome:
+    async def _request(self, recovery: Recovery) -> Outcome:
         core = self._core
         before = "\n\n".join(text for text in self._texts if text)
         self._round = Round(core.client, self._emit, self._on_text, before)
@@ -215,18 +291,28 @@ class Turn:
             core.options,
             core.think,
             sum(core.prompt.tokens().values()),
+            known_tokens(core.connection.sent, core.model, core.prompt),
+            core.connection.sent.draining,
         )
+        request = recovery.changed(request)
         outcome = await self._round.run(request)
         self._round = None
+        after(core.connection.sent, request, outcome)
         if outcome.thinking:
             self._thinking.append(outcome.thinking)
         if outcome.metrics is not None:
             self._metrics = outcome.metrics
             self._output_tokens += outcome.metrics.output_tokens or 0
-            core.observe(request.prompt_tokens, outcome.metrics)
+            new = sum(core.prompt.message_tokens(e) for e in core.prompt.log[core.room.counted_entries :])
+            if (unseen := await unseen_by_server(core, request, outcome.metrics, new)) is not None:
+                self._unseen = replace(unseen, message_id=self._message_id)
+            else:
+                core.observe(request.prompt_tokens, outcome.metrics)
             self._emit(core.usage(outcome.metrics, self._record))
         if self._first_token_s is None:
             self._first_token_s = outcome.first_token_s
+        if (swapped := core.connection.swapped()) is not None:
+            self._emit(swapped)
         if outcome.repeated:
             self._emit(Notice("warning", "The model repeated itself without end, so its answer was stopped."))
         return outcome
@@ -290,7 +376,7 @@ class Turn:
         refs += tuple(f"fact:{e.id}" for e in result.events if isinstance(e, MemoryChanged) and e.zone == "fact")
         for event in events:
             self._emit(event)
-        text = (result.text or "(no output)") + (_ANSWER_NOW if final else "")
+        text = core.room.for_result((result.text or "(no output)") + (_ANSWER_NOW if final else ""))
         await self._to_log(LogEntry({"role": "tool", "tool_name": call.name, "content": text}, refs))
         self._tools.append(
             {
@@ -364,7 +450,13 @@ class Turn:
             said = outcome.text.strip()
             stand_in = f"{said} {STOPPED}".strip() if outcome.end == "stopped" else (said or _NO_ANSWER)
             await self._close_log(stand_in)
+        else:
+            await self._close_log(_NO_ANSWER)
         self._live = ("", "")
+        if isinstance(outcome.error, ContextExceeded):
+            sent = sum(core.prompt.tokens().values())
+            unseen = not_seen(core, sent, 0, core.room.size, refused=True)
+            self._unseen = replace(unseen, message_id=self._message_id)
         status = self._status(outcome)
         content, thinking = self._so_far()
         kept = {"answered": "complete", "cut_off": "cut_off", "failed": "failed"}.get(status, "partial")
@@ -372,19 +464,22 @@ class Turn:
             if self._answer_id is None:
                 self._answer_id = await core.db.run(core.history.begin_answer, core.session_id)
             speed = self._metrics.tokens_per_second if self._metrics else None
-            meta = {"tools": self._tools, "memory": [e.as_dict() for e in self._changes], "tokens_per_second": speed}
+            meta: JSON = {
+                "tools": self._tools,
+                "memory": [e.as_dict() for e in self._changes],
+                "tokens_per_second": speed,
+            }
+            if self._unseen is not None:
+                meta["unseen"] = self._unseen.as_dict()
             await core.db.run(
                 core.history.finish_answer, self._answer_id, content, thinking=thinking, status=kept, meta=meta
             )
         if self._answer_id is not None and self._record is not None:
             await core.db.run(core.history.save_recall, self._answer_id, self._record)
-        if status in ("answered", "empty", "cut_off"):
-            wrote = any(tool["wrote"] for tool in self._tools)
-            missing = promises.check(
-                self._message_id, self._text, content, wrote=wrote, known=await core.already_known()
-            )
-            if missing is not None:
-                self._emit(missing)
+        if self._unseen is not None:
+            self._emit(self._unseen)
+        if status in ("answered", "empty", "cut_off") and not self._told:
+            await self._check_promises(content)
         error = outcome.error
         if status == "empty":
             reason = "The model gave no answer" + (", only thinking" if thinking else "")
@@ -396,6 +491,36 @@ class Turn:
             exit_code=error.exit_code if error else (5 if status in ("empty", "failed", "incomplete") else 0),
             text=content,
         )
+
+    async def _check_promises(self, answer: str) -> None:
+        """Ask once more for what should have been saved; what is not proved then is offered to the user.
+
+        The answer is complete and stored by now.
+        """
+        core = self._core
+        self.settling = True
+        wrote = any(tool["wrote"] for tool in self._tools)
+        missing = await promise_check.missing_after(core, self._message_id, self._text, answer, wrote=wrote)
+        if missing is None:
+            return
+        wanted = core.settings.check_saves and promise_check.worth_asking(self._text)
+        if wanted and not self._hurried and not self._was_stopped():
+            self._emit(PhaseChanged("checking"))
+            self._asking = Asking(core)
+            try:
+                settled = await promise_check.settle(core, self._asking, missing, self._text, answer)
+                missing = settled.missing
+                for change in settled.changes:
+                    self._emit(change)
+                if settled.changes and self._answer_id is not None:
+                    changes = [change.as_dict() for change in self._changes]
+                    await core.db.run(core.history.set_meta, self._answer_id, memory=changes)
+            except (StoreError, MemoryFileError) as error:
+                self._emit(Notice("error", str(error), key="store"))
+            finally:
+                self._asking = None
+        if missing is not None:
+            self._emit(missing)
 
     def _status(self, outcome: Outcome) -> Status:
         if outcome.end == "stopped":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tui_agent.agent.events import NotSeen
 from tui_agent.memory.types import RecallRecord, Term
 
 
@@ -73,8 +74,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything known of one item. ``ref`` is ``hot:ID``, ``cold:ID``, ``fact:ID``, ``message:ID``, ``file:PATH`` or
-    ``quarantine:ID``."""
+    """Everything known of one item. ``ref`` is ``hot:ID``, ``cold:ID``, ``fact:ID``, ``message:ID``, ``file:PATH``,
+    ``quarantine:ID`` or ``note:ID`` (a line about the user that the user wrote by hand). ``history`` is what was
+    replaced by what, ``log`` what happened to it, newest first."""
 
     ref: str
     title: str
@@ -88,6 +90,7 @@ class Inspection:
     history: tuple[str, ...] = ()
     pinned: bool = False
     actions: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +124,15 @@ class TranscriptEntry:
     recall: RecallRecord | None = None
     memory_line: str = ""
     tokens_per_second: float | None = None
+    unseen: NotSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """Where answers come from and what of it is degraded, for the header and the status line."""
+    """Where answers come from and what of it is degraded, for the header and the status line.
+
+    ``tool_calling`` is what the probe found (``native``, ``text``, ``none``), empty when the model was not probed.
+    """
 
     url: str
     model: str
@@ -137,6 +144,8 @@ class ServerStatus:
     embedder: str = ""
     local: bool = True
     degraded: tuple[str, ...] = ()
+    version: str = ""
+    tool_calling: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +188,34 @@ class ActionResult:
     undo: bool = False
     id: str = ""
     extra: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One question answered twice: as it was, and without the items ``refs`` (their texts in ``left_out``).
+
+    ``status`` is ``answered``, ``cut_off``, ``stopped``, ``incomplete`` or ``failed``; ``notes`` say as sentences what
+    else was taken out, and what could not be.
+    """
+
+    message_id: str
+    question: str
+    before: str
+    after: str
+    refs: tuple[str, ...]
+    left_out: tuple[str, ...]
+    status: str = "answered"
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """An item that is not recalled for questions like ``question``; ``text`` is what it says, empty when it is gone."""
+
+    id: str
+    ref: str
+    text: str
+    question: str
+    words: tuple[str, ...]
+    created_at: str

@@ -19,6 +19,7 @@ from tui_agent.agent.events import (
     TurnFinished,
 )
 from tui_agent.agent.session import Session
+from tui_agent.cli.next_steps import say_next_steps
 from tui_agent.cli.options import USAGE, stdin_text
 from tui_agent.memory.database import StoreError
 from tui_agent.project import Project, ProjectError, UserPaths
@@ -38,7 +39,10 @@ def run_ask(
         print("tui-agent: There is no question. Give it as an argument or pipe it in.", file=sys.stderr)
         return USAGE
     try:
-        return asyncio.run(_ask(project, paths, loaded, question, resume, as_json))
+        code = asyncio.run(_ask(project, paths, loaded, question, resume, as_json))
+        if code in (2, 3, 4) and not as_json:
+            say_next_steps(loaded, paths)
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

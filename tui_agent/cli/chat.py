@@ -33,6 +33,7 @@ def run_chat(folder: Path, flags: dict[str, Any], resume: str, *, seed: bool = F
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("tui-agent: The chat needs a terminal. In a pipe use `tui-agent ask`.", file=sys.stderr)
+        _say_next_steps(folder, flags)
         return USAGE
     if not folder.is_dir():
         print(f"tui-agent: {folder} is not a folder. Name the project's folder, or go there first.", file=sys.stderr)
@@ -67,7 +68,10 @@ def run_chat(folder: Path, flags: dict[str, Any], resume: str, *, seed: bool = F
         session_class = await asyncio.to_thread(_import_session)
         if seed:
             await _seed(project, paths, loaded)
-        return await session_class.open(project, loaded, resume=resume, user_paths=paths, interactive=True)
+        # The sample project is for seeing at once what there is; everyone else is asked what should answer.
+        return await session_class.open(
+            project, loaded, resume=resume, user_paths=paths, interactive=True, ask_first=not seed
+        )
 
     app = TuiAgentApp(
         open_session, theme=_theme_at_start(flags), project_name=folder.resolve().name, on_theme=_keep_theme
@@ -87,6 +91,19 @@ def _prepare(folder: Path, flags: dict[str, Any]) -> tuple[Project, UserPaths, L
 
     project, paths = Project.open(folder), UserPaths.find(os.environ)
     return project, paths, load_settings(project, paths, os.environ, flags)
+
+
+def _say_next_steps(folder: Path, flags: dict[str, Any]) -> None:
+    """What is missing for an answer, for a script that wanted a chat."""
+    from tui_agent.cli.next_steps import say_next_steps
+
+    try:
+        _, paths, loaded = _prepare(folder, flags)
+    except Exception as error:
+        if not _is_usage(error):
+            raise
+    else:
+        say_next_steps(loaded, paths)
 
 
 def _is_usage(error: Exception) -> bool:

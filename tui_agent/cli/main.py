@@ -5,13 +5,17 @@ Nothing heavy is imported here: ``--help`` and ``ask`` must not pay for the term
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tui_agent import __version__
+from tui_agent.cli.completing import bash_words, complete_theme
+from tui_agent.cli.doctor import register as register_doctor
 from tui_agent.cli.memory import register
+from tui_agent.cli.models import register as register_models
 from tui_agent.cli.options import (
     ContinueOption,
     EmbeddedOption,
@@ -27,20 +31,10 @@ from tui_agent.cli.options import (
     open_project,
     settings_for,
 )
-from tui_agent.cli.quick import QuickCommand, QuickGroup
-
-_GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
-
-
-class DefaultToChat(QuickGroup):
-    """``tui-agent [PROJECT]`` is ``tui-agent chat [PROJECT]``; a folder named like a command is ``./memory``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert ``chat`` when the first argument is neither a command nor a global flag."""
-        if not args or (args[0] not in self.commands and args[0] not in _GLOBAL):
-            args = ["chat", *args]
-        return super().parse_args(ctx, args)
-
+from tui_agent.cli.quick import QuickCommand
+from tui_agent.cli.root import DefaultToChat
+from tui_agent.cli.root import register as register_help
+from tui_agent.cli.setup import register as register_setup
 
 app = typer.Typer(
     cls=DefaultToChat,
@@ -62,6 +56,10 @@ app = typer.Typer(
 
 
 register(app)
+register_models(app)
+register_setup(app)
+register_doctor(app)
+register_help(app)
 
 
 def _version(value: bool) -> None:
@@ -95,7 +93,7 @@ def chat(
     embedded: EmbeddedOption = None,
     resume: ContinueOption = False,
     session: SessionOption = None,
-    theme: Annotated[str | None, typer.Option("--theme", help="Colour theme.")] = None,
+    theme: Annotated[str | None, typer.Option("--theme", help="Colour theme.", autocompletion=complete_theme)] = None,
     no_tools: NoToolsOption = False,
     think: ThinkOption = None,
 ) -> None:
@@ -140,4 +138,6 @@ def ask(
 
 def main(argv: list[str] | None = None) -> Any:
     """Entry point of the console script."""
+    if "complete_bash" in os.environ.get("_TUI_AGENT_COMPLETE", ""):
+        return bash_words(lambda: app(args=argv, prog_name="tui-agent"))
     return app(args=argv, prog_name="tui-agent")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from tui_agent.cli.handoff import EPILOG, handoff
 from tui_agent.cli.printing import EXIT_CODES
+from tui_agent.cli.quick import QuickGroup
 
 
-class _Loaded(TyperGroup):
+class _Loaded(QuickGroup):
     """The commands of :mod:`tui_agent.cli.memory_table`, read when they are first looked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:

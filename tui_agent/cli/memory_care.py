@@ -183,8 +183,13 @@ def export(
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="FILE|-", help="A file as `memory export` writes it; - is a pipe.")],
+    source: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="A file as `memory export` writes it; - is a pipe.")
+    ] = "",
     project: ProjectOption = Path(),
+    legacy: Annotated[
+        bool, typer.Option("--legacy", help="Instead of a file: what a plain Chroma script has left in this project.")
+    ] = False,
     mine: Annotated[
         bool, typer.Option("--mine", help="These are your own words: they are live at once, not in quarantine.")
     ] = False,
@@ -196,8 +201,21 @@ def import_(
     from tui_agent.cli.memory_facts import _scope
     from tui_agent.memory.backup import Backups
     from tui_agent.memory.exchange import import_tier2
-    from tui_agent.memory.types import Origin, Scope
+    from tui_agent.memory.types import Action, Origin, Scope
 
+    everywhere = _scope(scope) is Scope.USER
+    if bool(source) == legacy:
+        fail("Give a file, - for a pipe, or --legacy.", USAGE)
+    if legacy:
+        if dry or everywhere:
+            fail("--legacy goes with --mine and --json only.", USAGE)
+        from tui_agent.cli.memory_store import import_legacy_store
+
+        with opened(project, create=True) as stores:
+            import_legacy_store(stores, Printer(json_), mine)
+        return
+    if everywhere and not mine:
+        fail("Only your own words can be kept for all projects: add --mine, or promote them after approving.", USAGE)
     name = "a pipe" if source == "-" else source
     try:
         text = stdin_text() if source == "-" else Path(source).read_text("utf-8")
@@ -208,16 +226,17 @@ def import_(
         fail(f"Nothing was taken from {name}: {error}", USAGE)
     with opened(project, create=True) as stores:
         printer = Printer(json_)
-        proposals = [
-            item.proposal(name, Origin.USER if mine else Origin.IMPORT, _scope(scope) or Scope.PROJECT)
-            for item in items
-        ]
+        proposals = [item.proposal(name, Origin.USER if mine else Origin.IMPORT, Scope.PROJECT) for item in items]
         kept = ""
         if dry:
             verdicts = [stores.gate.decide(proposal) for proposal in proposals]
         else:
             kept = Backups(stores.project).make(stores.db, "before import").name if proposals else ""
             verdicts = [stores.gate.admit(proposal) for proposal in proposals]
+            if everywhere:
+                for verdict in verdicts:
+                    if verdict.action is Action.LIVE and verdict.fact_id is not None:
+                        stores.ledger.promote(verdict.fact_id)
             changed(stores)
         counts: dict[str, int] = {}
         for verdict in verdicts:

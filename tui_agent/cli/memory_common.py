@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tui_agent.cli.completing import complete_memory
 from tui_agent.cli.options import fail, open_project, settings_for, stdin_text
 from tui_agent.cli.printing import NOTHING_FOUND, STORE_FAILED, USAGE, Printer, many_lines, one_line, plain, short_ids
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
     from tui_agent.memory.types import Fact, Verdict
 
-IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, or their unique ends.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id, or its unique end.")]
+IdsArgument = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Ids, or their unique ends.", autocompletion=complete_memory)
+]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The id, or its unique end.", autocompletion=complete_memory)
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
@@ -91,7 +96,8 @@ def text_of(words: Sequence[str]) -> str:
 
 def changed(stores: Stores) -> None:
     """To be called after facts changed: writes ``facts.json`` anew."""
-    stores.ledger.write_facts_json()
+    if not stores.ledger.write_facts_json():
+        Printer().note("facts.json was edited by hand, so it was not written: `tui-agent memory changes` shows it.")
 
 
 # --- ids ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from tui_agent.cli.memory_common import (
     text_of,
     verdict_line,
 )
+from tui_agent.cli.memory_scope import own_rows
 from tui_agent.cli.options import JsonOption, ProjectOption, fail, open_project
 from tui_agent.cli.printing import (
     NOTHING_FOUND,
@@ -64,9 +66,10 @@ def list_(
                 fail(f"{kind!r} is no kind; kinds are {', '.join(map(str, Kind))}.", USAGE)
             facts = [fact for fact in facts if fact.kind is wanted]
         facts.sort(key=lambda fact: (str(fact.scope) != "user", str(fact.kind), fold(fact.subject), fact.created_at))
+        notes, note_rows = own_rows(stores, scope) if kind is None else ([], [])
         printer = Printer(json_)
-        printer.data([fact_data(stores, fact) for fact in facts], table(fact_rows(facts)))
-        if not facts and not json_:
+        printer.data([*(fact_data(stores, fact) for fact in facts), *notes], table([*fact_rows(facts), *note_rows]))
+        if not facts and not notes and not json_:
             printer.note("Nothing is remembered yet.")
 
 
@@ -156,9 +159,12 @@ def add(
         proposal = Proposal(
             text=said, origin=Origin.USER, proposer="user", source=SOURCE, user_text=said,
             kind=None if kind is None else kind_of(kind), importance=importance, subject=subject, target=target,
-            scope=_scope(scope) or Scope.PROJECT, ttl_days=days,
+            ttl_days=days,
         )  # fmt: skip
         verdict = stores.gate.admit(proposal)
+        if _scope(scope) is Scope.USER and verdict.action is Action.LIVE and verdict.fact_id is not None:
+            stores.ledger.promote(verdict.fact_id)
+            verdict = dataclasses.replace(verdict, target=str(stores.paths.user_notes_path))
         changed(stores)
         printer = Printer(json_)
         kept = verdict.action in (Action.LIVE, Action.TOUCH)
@@ -205,30 +211,45 @@ def correct(
 def expire(
     given: IdsArgument,
     project: ProjectOption = Path(),
-    at: Annotated[str | None, typer.Option("--at", help="When it ends, as 2027-01-31; now when not given.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help='When it ends: 2027-01-31, or "7 days"; now when not given.')
+    ] = None,
     never: Annotated[bool, typer.Option("--never", help="It holds until further notice.")] = False,
     json_: JsonOption = False,
 ) -> None:
     """Say until when facts hold; those that ended are no longer recalled."""
-    from tui_agent.memory.text import parse_utc, utc_now
+    from tui_agent.agent.fact_actions import end_of
 
     if at is not None and never:
         fail("--at and --never contradict each other.", USAGE)
     with opened(project) as stores:
         ids = [find(stores, each, ("fact",)).id for each in given]
         if never:
-            facts = [stores.facts.set_expiry(each, None) for each in ids]
-        elif at is not None and parse_utc(at) > parse_utc(utc_now()):
-            facts = [stores.facts.set_expiry(each, at) for each in ids]
+            facts = [stores.ledger.set_expiry(each, None) for each in ids]
+        elif at is not None:
+            ends = end_of(at)
+            facts = [stores.ledger.set_expiry(each, ends) for each in ids]
         else:
             facts = [stores.ledger.expire(each) for each in ids]
         changed(stores)
         Printer(json_).data([fact_data(stores, fact) for fact in facts], table(fact_rows(facts)))
 
 
-def undo(project: ProjectOption = Path(), json_: JsonOption = False) -> None:
-    """Take back the last change of a fact. What was deleted forever stays deleted."""
+def undo(
+    given: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A correction to take back; the last change when not given.")
+    ] = None,
+    project: ProjectOption = Path(),
+    json_: JsonOption = False,
+) -> None:
+    """Take back the last change of a fact, or one correction. What was deleted forever stays deleted."""
     with opened(project) as stores:
+        if given is not None:
+            fact = stores.ledger.undo_correction(find(stores, given, ("fact",)).id)
+            changed(stores)
+            data = {"undone": f"The correction is gone; this holds again: {fact.fact}", "fact": fact_data(stores, fact)}
+            Printer(json_).data(data, table(fact_rows([fact])))
+            return
         text = stores.ledger.undo()
         if not text:
             fail("There is nothing to take back.", NOTHING_FOUND)

@@ -34,7 +34,8 @@ _LEFT_OUT = {
     "superseded": "a newer statement replaced it",
     "cooldown": "put away moments before",
     "masked": "left out on request",
-    "put_away": "put away for that session",
+    "put away": "put away for that session",
+    "topic": "never for this topic",
 }
 
 
@@ -78,6 +79,8 @@ def why(
     json_: JsonOption = False,
 ) -> None:
     """Which memories fed an answer, with every term of their scores; or what would feed the answer to a question."""
+    from tui_agent.agent.explaining import block_of
+
     with opened(project) as stores:
         stored = _stored_record(stores, asked)
         if stored is not None:
@@ -87,9 +90,36 @@ def why(
             message_id, record = "", _recall(stores, project, text_of(asked), 5, words)
             title = "What would be recalled now"
         data = {"message_id": message_id, **plain(record)}
-        Printer(json_).data(data, [f"{title} (question: “{one_line(record.query, 80)}”):", *_record_lines(record)])
-        if not record.items and not record.near:
+        lines = [f"{title} (question: “{one_line(record.query, 80)}”):", *_record_lines(record)]
+        if record.extra.get("place"):
+            tools = _tools(stores, message_id)
+            data |= {"as_sent": block_of(record), "tools": tools}
+            lines += _rest_lines(record, tools)
+        Printer(json_).data(data, lines)
+        if not record.items and not record.near and not data.get("as_sent"):
             raise typer.Exit(NOTHING_FOUND)
+
+
+def _tools(stores: Stores, message_id: str) -> list[dict[str, Any]]:
+    """What tools gave the model while it answered."""
+    calls = stores.history.message(message_id).meta.get("tools", ())
+    return [{name: call.get(name) for name in ("name", "arguments", "result")} for call in calls]
+
+
+def _rest_lines(record: RecallRecord, tools: list[dict[str, Any]]) -> list[str]:
+    """Everything else of memory and tools that the request carried, so that nothing in it is unexplained."""
+    extra = record.extra
+    in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith("message:")]
+    rows = [
+        ("also sent", f"the date {extra['date']}" if extra.get("date") else ""),
+        *(("also sent", f"skill {skill['name']}") for skill in extra.get("skills", ())),
+        *(("also sent", f"note: {one_line(str(note), 90)}") for note in extra.get("notes", ())),
+        ("in view already", ", ".join(map(str, in_view))),
+        ("fixed part", ", ".join(f"{part['name']} ({part['tokens']:,} tokens)" for part in extra.get("fixed", ()))),
+        *(("read by a tool", f"{call['name']}: {one_line(str(call['result']), 90)}") for call in tools),
+    ]
+    shown = [f"{name:<16}{value}" for name, value in rows if value]
+    return ["", *shown] if shown else []
 
 
 def _stored_record(stores: Stores, asked: list[str]) -> tuple[str, RecallRecord] | None:
@@ -175,7 +205,11 @@ def _recall(stores: Stores, directory: Path, query: str, top_k: int, words: bool
         working = WorkingMemory(stores.db, embedder, scope=working_scope(stores.project))
         recaller = Recaller(stores.db, stores.facts, stores.history, working, embedder, notes=lambda: _notes(stores))
         return await recaller.recall(
-            query, top_k=top_k, threshold=settings.recall.threshold, max_tokens=max(settings.recall.max_tokens, 4000)
+            query,
+            top_k=top_k,
+            never=stores.topics.hidden(query),
+            threshold=settings.recall.threshold,
+            max_tokens=max(settings.recall.max_tokens, 4000),
         )
 
     return asyncio.run(run())
@@ -213,12 +247,31 @@ def review(
     limit: LimitOption = 20,
     days: Annotated[int, typer.Option("--days", min=1, help="Not confirmed for this many days.")] = 90,
     unused: Annotated[bool, typer.Option("--unused", help="What was not recalled for six months, instead.")] = False,
+    fetchable: Annotated[
+        bool, typer.Option("--fetchable", help="What a tool could look up (counts, statuses, dates), instead.")
+    ] = False,
     json_: JsonOption = False,
 ) -> None:
     """Facts nobody has confirmed for long, oldest first: confirm or correct each."""
+    from tui_agent.memory.audit import fetchable as audit
+    from tui_agent.memory.reviewing import note_reviewed
+
+    if unused and fetchable:
+        fail("--unused and --fetchable are two lists; ask for one of them.", USAGE)
     with opened(project) as stores:
-        facts = stores.facts.unused()[:limit] if unused else stores.facts.review(limit, days)
         printer = Printer(json_)
+        if fetchable:
+            found = audit(stores.facts.live())[:limit]
+            data = [{**fact_data(stores, one.fact), "what": one.what, "instead": one.how} for one in found]
+            rows = fact_rows([one.fact for one in found])
+            printer.data(data, table([[*row[:4], one.what, row[4]] for row, one in zip(rows, found, strict=True)]))
+            if not json_:
+                ways = "A tool can fetch these: `memory expire ID` lets go, `memory confirm ID` keeps it."
+                printer.note(ways if found else "Nothing that a tool could fetch is remembered.")
+            return
+        facts = stores.facts.unused()[:limit] if unused else stores.facts.review(limit, days)
+        if not unused:
+            note_reviewed(stores.db)
         printer.data([fact_data(stores, fact) for fact in facts], table(fact_rows(facts, source=True)))
         if not json_:
             ways = "Still true: `memory confirm ID`; changed: `memory correct ID TEXT`; over: `memory expire ID`."
@@ -314,17 +367,11 @@ def log(
         item_id = None if given is None else find(stores, given, ("fact", "hot", "cold", "waiting")).id
         zone = "fact" if facts and not working else "working" if working and not facts else ""
         lines = happened(stores, item_id=item_id, zone=zone, limit=limit)
-        rows = [[one.at, one.zone, one.event, one.id[-3:], _what(one)] for one in lines]
+        rows = [[one.at, one.zone, one.event, one.id[-3:], one.told] for one in lines]
         printer = Printer(json_)
         printer.data(lines, table(rows))
         if not lines and not json_:
             printer.note("Nothing has happened yet.")
-
-
-def _what(one: Any) -> str:
-    if one.old and one.new:
-        return f"{one.old} → {one.new}"
-    return str(one.new or one.old or one.note)
 
 
 def stats(
@@ -333,13 +380,20 @@ def stats(
     json_: JsonOption = False,
 ) -> None:
     """What the store holds, and whether dead rows have piled up."""
+    from tui_agent.cli.options import settings_for
+    from tui_agent.memory.index_status import index_on_disk
+    from tui_agent.memory.upkeep import happened
     from tui_agent.memory.upkeep import stats as count
 
     with opened(project) as stores:
         now = count(stores)
+        index = index_on_disk(stores.project, settings_for(stores.project, stores.paths, {}).settings.chroma.mode)
         data = plain(now)
+        data["index"] = {**plain(index), "search": index.search}
         if not schema:
             data["tables"] = list(now.tables)
+        last = happened(stores, zone="fact", limit=5)
+        data["last_changes"] = plain(last)
         facts = now.facts
         rows = [
             ["facts", f"{facts['live_memory']} live of {facts['memory']} rows"],
@@ -348,13 +402,16 @@ def stats(
             ["", f"{facts['tombstones']} deleted or rejected statements are known by their hash"],
             ["health", now.health],
             ["vectors", str(facts["vectors"])],
+            ["index", index.sentence()],
             ["changes", ", ".join(f"{count} {event}" for event, count in now.events.items()) or "none"],
             ["working", f"{now.working['hot']} hot, {now.working['cold']} put away, {now.working['pinned']} pinned"],
             ["history", ", ".join(f"{count} {name}" for name, count in now.history.items())],
             ["clean-up", f"last ran {now.last_prune} UTC" if now.last_prune else "never ran yet"],
             ["files", ", ".join(f"{name} {size:,} bytes" for name, size in now.sizes.items())],
         ]
-        lines = table(rows)
+        lines = [*table(rows), "", f"tables: {', '.join(now.tables)}"]
+        if last:
+            lines += ["", "last changes:", *table([["", one.at, one.event, one.id[-3:], one.told] for one in last])]
         if schema:
             lines += ["", *(sql for sql in now.tables.values())]
         Printer(json_).data(data, lines)

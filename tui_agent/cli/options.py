@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from tui_agent.cli.completing import complete_embedder, complete_model, complete_session
+
 if TYPE_CHECKING:
     from tui_agent.project import Project, UserPaths
     from tui_agent.settings import Loaded
@@ -18,10 +20,17 @@ USAGE = 2
 ProjectOption = Annotated[
     Path, typer.Option("-C", "--project", metavar="PROJECT", help="Project folder.", show_default="this folder")
 ]
-ModelOption = Annotated[str | None, typer.Option("--model", "-m", help="Chat model, as the server names it.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="Chat model, as the server names it.", autocompletion=complete_model),
+]
 EmbedOption = Annotated[
     str | None,
-    typer.Option("--embed-model", help="Embedding model: auto, builtin, none, or a model of the server."),
+    typer.Option(
+        "--embed-model",
+        help="Embedding model: auto, builtin, none, or a model of the server.",
+        autocompletion=complete_embedder,
+    ),
 ]
 HostOption = Annotated[str | None, typer.Option("--host", help="Address of the model server.")]
 EmbeddedOption = Annotated[
@@ -30,7 +39,10 @@ EmbeddedOption = Annotated[
 NoToolsOption = Annotated[bool, typer.Option("--no-tools", help="Offer no tools to the model.")]
 ThinkOption = Annotated[bool | None, typer.Option("--think/--no-think", help="Ask the model to think, or not to.")]
 ContinueOption = Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last session.")]
-SessionOption = Annotated[str | None, typer.Option("--session", help="Go on with this session (id, or its end).")]
+SessionOption = Annotated[
+    str | None,
+    typer.Option("--session", help="Go on with this session (id, or its end).", autocompletion=complete_session),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 

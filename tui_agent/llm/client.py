@@ -22,7 +22,8 @@ from tui_agent.llm.bodies import DEFAULT_KEEP_ALIVE, chat_body, freeze_options, 
 from tui_agent.llm.connection import Connection
 from tui_agent.llm.errors import BadRequest, GenerationFailed, ModelError, ServerBusy, ThinkUnsupported
 from tui_agent.llm.host import Host, parse_host
-from tui_agent.llm.replies import PullMeter, chat_chunk, clean, integer, model_info, rows, running_model
+from tui_agent.llm.replies import PullMeter, chat_chunk, clean, integer, metrics, model_info, rows, running_model
+from tui_agent.llm.swapping import LoadWatch
 from tui_agent.llm.types import JSON, ChatChunk, ModelInfo, ModelOptions, PullProgress, RunningModel
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class ModelClient:
     """A client of one model server, for one event loop. All methods raise :class:`ModelError` and nothing else.
 
     To stop a stream cancel the task that consumes it, or call ``aclose()`` on the generator (from the task that
-    iterates it); both close the connection at once, and the server stops generating.
+    iterates it); both close the connection at once, and the server stops generating. Chats, loads and embeddings take
+    turns: there is never more than one of them in flight.
 
     Args:
         host: address as in ``OLLAMA_HOST`` (which is used when this is empty); see :func:`parse_host`.
@@ -80,6 +82,10 @@ class ModelClient:
         self._transport = transport
         self._connection = Connection(address, self._build, connect_timeout=connect_timeout)
         self._cannot_think: set[str] = set()
+        self.loads = LoadWatch()
+        # One generation or embedding at a time: a second one would wait inside the server without a word, or make it
+        # load a second model while the first one answers.
+        self._turn = asyncio.Lock()
 
     @property
     def url(self) -> str:
@@ -100,6 +106,16 @@ class ModelClient:
     def problem(self) -> ModelError | None:
         """Why this client will not send anything (bad address, remote host not allowed), or ``None``."""
         return self._problem
+
+    @property
+    def busy(self) -> bool:
+        """Whether a chat, a load or an embedding of this client is in flight."""
+        return self._turn.locked()
+
+    async def free(self) -> None:
+        """Wait until none of those that are in flight or wait now is left."""
+        async with self._turn:
+            pass
 
     # -- small questions ---------------------------------------------------------------------------------------------
 
@@ -146,7 +162,8 @@ class ModelClient:
             await self._finish(self._call("/api/chat", model, options), chat_body(model, [], options))
 
         try:
-            await self._while_busy(chat_load)
+            async with self._turn:
+                await self._while_busy(chat_load)
         except BadRequest as error:
             if "does not support" not in error.detail:
                 raise
@@ -155,6 +172,7 @@ class ModelClient:
     async def unload(self, model: str) -> None:
         """Free the model's memory now. Works for embedding models, and for models that are not loaded."""
         body: JSON = {"model": model, "messages": [], "stream": True, "keep_alive": 0}
+        self.loads.forget(model)
         await self._finish(self._call("/api/chat", model), body)
 
     async def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
@@ -196,6 +214,8 @@ class ModelClient:
     ) -> AsyncGenerator[ChatChunk, None]:
         """One generation, chunk by chunk as it arrives; the last chunk has ``done`` and the metrics.
 
+        With a ``format`` the model is asked not to think, whatever ``think`` says.
+
         Before anything was yielded these are tried again: a full queue (three tries, waiting longer each time), a
         crashed runner (once), ``think`` for a model that cannot think (once without it, and never again for this
         model), an answer that only says the model was loaded (once).
@@ -207,10 +227,19 @@ class ModelClient:
         """
         if not messages:
             raise BadRequest("There is nothing to answer: the conversation is empty.", fix="Write a message first.")
+        if format is not None:
+            think = False  # thinking and a reply format together give JSON that is none
         if model in self._cannot_think:
             think = None
         body = chat_body(model, messages, options, tools=tools, think=think, format=format)
         call = self._call("/api/chat", model, options)
+        async with self._turn, aclosing(self._chat_patiently(call, body)) as chunks:
+            async for chunk in chunks:
+                if chunk.metrics is not None:
+                    self.loads.note(model, chunk.metrics.load_s)
+                yield chunk
+
+    async def _chat_patiently(self, call: explain.Call, body: JSON) -> AsyncGenerator[ChatChunk, None]:
         busy = crashes = loads = 0
         while True:
             begun = False
@@ -229,7 +258,7 @@ class ModelClient:
             except ThinkUnsupported:
                 if begun or "think" not in body:
                     raise
-                self._cannot_think.add(model)
+                self._cannot_think.add(call.model)
                 del body["think"]
             except ServerBusy:
                 busy += 1
@@ -282,7 +311,10 @@ class ModelClient:
         async def once() -> JSON:
             return await self._connection.json("POST", call, body)
 
-        vectors = (await self._while_busy(once)).get("embeddings")
+        async with self._turn:
+            reply = await self._while_busy(once)
+        self.loads.note(model, metrics(reply).load_s)
+        vectors = reply.get("embeddings")
         if not isinstance(vectors, list) or len(vectors) != len(inputs) or not all(map(_is_vector, vectors)):
             found = f"{len(vectors)} vectors" if isinstance(vectors, list) else "no vectors"
             raise explain.incomplete(call, f"{found} came back for {len(inputs)} texts, or not of numbers")

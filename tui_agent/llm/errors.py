@@ -35,6 +35,19 @@ class ServerUnreachable(ModelError):
     exit_code = 3
 
 
+class ConsentNeeded(ServerUnreachable):
+    """What is written would leave this machine, and the user has not allowed that for ``host`` yet."""
+
+    kind = "consent_needed"
+    exit_code = 2
+
+    def __init__(
+        self, message: str, *, fix: str = "", detail: str = "", status: int | None = None, host: str = ""
+    ) -> None:
+        super().__init__(message, fix=fix, detail=detail, status=status)
+        self.host = host
+
+
 class ModelMissing(ModelError):
     """The server is there, the model is not."""
 

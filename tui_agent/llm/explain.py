@@ -15,6 +15,7 @@ from typing import Any
 
 from tui_agent.llm.errors import (
     BadRequest,
+    ConsentNeeded,
     Forbidden,
     GenerationFailed,
     ModelError,
@@ -31,6 +32,7 @@ from tui_agent.llm.explain_words import (
     Words,
     by_words,
     doing,
+    inside,
     missing,
     named,
     of_what,
@@ -163,10 +165,11 @@ def not_ollama(call: Call, why: str, detail: str = "", status: int | None = None
 
 def remote_refused(url: str) -> ModelError:
     """The error for a server on another machine that the user has not allowed."""
-    return ServerUnreachable(
+    return ConsentNeeded(
         f"{url} is not this machine, and everything you write and your memory would be sent there.",
-        fix="If you want that, set `allow_remote: true` in config.yaml.",
+        fix=f"If you want that, run `tui-agent allow {url}` once, or set `allow_remote: true` in your config.yaml.",
         detail="remote host without allow_remote",
+        host=url,
     )
 
 
@@ -216,7 +219,7 @@ def _by_status(status: int, words: Words, parsed: Any, call: Call) -> ModelError
         )
     if status in (502, 504):
         return ServerUnreachable(
-            f"The server at {call.url} could not reach the service that runs {named(call)}.",
+            f"The server at {call.url} could not reach the service that runs {inside(call)}.",
             fix="Check the internet connection, or choose a local model with ctrl+o.",
         )
     if status == 503:
@@ -304,7 +307,7 @@ def _no_connection(causes: list[BaseException], call: Call, detail: str) -> Mode
         if in_container():
             fix += (
                 " In a container this address is the container itself: for a server on the host use"
-                " --host http://host.docker.internal:11434 with `allow_remote: true`."
+                " --host http://host.docker.internal:11434, which is asked about once (or `tui-agent allow http://host.docker.internal:11434`)."
             )
     return ServerUnreachable(f"Nothing answers at {call.url}{tried}.", fix=fix, detail=detail)
 

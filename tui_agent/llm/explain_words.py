@@ -161,7 +161,7 @@ def by_words(words: Words, call: Call) -> ModelError | None:  # one table, read 
         return BadRequest(f"{named(call)} gave numbers that are no numbers for this text.")
     if _PARSER.search(text):
         return ToolParserFailed(
-            f"The server at {call.url} could not read the tool call that {named(call)} wrote.",
+            f"The server at {call.url} could not read the tool call that {inside(call)} wrote.",
             fix=f"Say it in other words, or {CHOOSE}.",
         )
     if re.search(r"maximum pending requests|server busy", text):
@@ -173,7 +173,7 @@ def _runner(words: Words, call: Call) -> ModelError | None:
     text = words.text
     if _MEMORY.search(text):
         return LoadFailed(
-            f"There is not enough memory at {call.url} to run {named(call)}: {quote(text, 160)}.", fix=_smaller(call)
+            f"There is not enough memory at {call.url} to run {inside(call)}: {quote(text, 160)}.", fix=_smaller(call)
         )
     if "timed out waiting for" in text:
         return LoadFailed(
@@ -188,12 +188,12 @@ def _runner(words: Words, call: Call) -> ModelError | None:
         return LoadFailed(f"{named(call)} could not be loaded at {call.url}: {quote(text, 160)}.", fix=_smaller(call))
     if CRASH.search(text):
         return GenerationFailed(
-            f"The process that runs {named(call)} at {call.url} stopped unexpectedly.",
+            f"The process that runs {inside(call)} at {call.url} stopped unexpectedly.",
             fix=f"Your message is kept. Send it again; if it happens twice: {_smaller(call)}",
         )
     if words.type == "server_error" or _TEMPLATE.search(text):
         return BadRequest(
-            f"The chat template of {named(call)} does not accept this conversation: {quote(text, 160)}.",
+            f"The chat template of {inside(call)} does not accept this conversation: {quote(text, 160)}.",
             fix=f"Start a new session, or {CHOOSE}.",
         )
     return None
@@ -229,7 +229,7 @@ def _context(words: Words, call: Call) -> ModelError:
         else ""
     )
     return ContextExceeded(
-        f"The prompt is too long for {named(call)}{sizes}.",
+        f"The prompt is too long for {inside(call)}{sizes}.",
         fix="Shorten the message, or set a larger `num_ctx` in config.yaml.",
     )
 
@@ -250,6 +250,11 @@ def _smaller(call: Call) -> str:
 
 def named(call: Call) -> str:
     return f"The model {quote(call.model, 120)}" if call.model else "The model"
+
+
+def inside(call: Call) -> str:
+    """The model's name inside a sentence."""
+    return "the" + named(call)[3:]
 
 
 def doing(call: Call) -> str:

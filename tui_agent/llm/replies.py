@@ -107,6 +107,7 @@ def model_info(entry: Mapping[str, Any], *, name: str = "") -> ModelInfo:
         quantization=text_of(details.get("quantization_level")),
         size=positive(entry.get("size")),
         remote=remote,
+        remote_host=text_of(entry.get("remote_host")),
         parameters=_parameters(entry.get("parameters")),
     )
 

@@ -91,6 +91,7 @@ class ModelInfo:
     quantization: str = ""
     size: int | None = None
     remote: bool = False
+    remote_host: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property

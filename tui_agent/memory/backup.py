@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent import __version__
+from tui_agent.memory.chroma_collection import MADE_BY
 from tui_agent.memory.connection import StoreError, check_file, connect, explained, retry_locked
 from tui_agent.memory.database import Database
 from tui_agent.memory.exchange import export_tier2
@@ -36,6 +37,8 @@ FILES, VECTORS = "files", "vector-store"
 KEEP_DAILY = 14
 DAMAGED = "-damaged"
 
+STAGE = ".restoring-"
+"""What the names of a restore's private copies begin with."""
 _UNFINISHED = ".unfinished-"
 _NAME = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(?:-[a-z0-9-]+)?")
 # What a backup of the folder leaves out: what is in it in a better form, what can be made again, and the backups.
@@ -211,6 +214,19 @@ class Backups:
             ) from error  # fmt: skip
         return Backup(self.folder / name, made)
 
+    def clear_unfinished(self) -> None:
+        """Removes what killed backups and restores left. Only for a process that has the project's database open: then
+        no restore can be under way. Raises :class:`StoreError` when another process makes a backup just now."""
+        if not self.folder.is_dir():
+            return
+        try:
+            with folder_lock(self.folder):
+                self._clear_unfinished()
+                for path in self.folder.glob(f"{STAGE}*"):
+                    shutil.rmtree(path, ignore_errors=True)
+        except TextFileError as error:
+            raise StoreError(str(error), "locked", self.folder) from error
+
     def _fill(self, target: Path, db: Database, reason: str) -> dict[str, Any]:
         with writers_held(self.project.db_path):
             db.vacuum_into(target / DATABASE)
@@ -385,14 +401,26 @@ def live_ids(database: Path) -> set[str]:
     return set()
 
 
+_OUR_IDS = (
+    "SELECT DISTINCT e.embedding_id FROM embeddings e JOIN segments s ON s.id = e.segment_id "
+    "JOIN collection_metadata m ON m.collection_id = s.collection AND m.key = 'made_by' AND m.str_value = ?"
+)
+
+
 def indexed_ids(vector_dir: Path) -> set[str] | None:
-    """Ids of the facts in a resting vector index, read from its SQLite file; ``None`` when that cannot be told."""
+    """Ids of the facts in a resting vector index, read from its SQLite file; ``None`` when that cannot be told.
+
+    Another program's collections in the same folder do not count.
+    """
     database = vector_dir / "chroma.sqlite3"
-    if not is_database(database) or (vector_dir / "chroma.sqlite3-wal").exists() or check_file(database):
+    if not is_database(database) or (vector_dir / "chroma.sqlite3-wal").exists():
         return None
     try:
         with contextlib.closing(connect(database, readonly=True)) as connection:
-            return {str(row[0]) for row in connection.execute("SELECT embedding_id FROM embeddings")}
+            # Not its foreign keys: Chroma's own tables name one that does not exist.
+            if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                return None
+            return {str(row[0]) for row in connection.execute(_OUR_IDS, (MADE_BY,))}
     except (sqlite3.Error, StoreError):
         return None
 

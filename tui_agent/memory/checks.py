@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from tui_agent.memory.backup import Backups, indexed_ids
+from tui_agent.memory.chroma_index import CRASHES_BORNE, set_aside
 from tui_agent.memory.cold import ColdStore
 from tui_agent.memory.connection import StoreError
 from tui_agent.memory.database import Database
 from tui_agent.memory.files import EditRefused
 from tui_agent.memory.history import History
-from tui_agent.memory.holding import holding
+from tui_agent.memory.owner_lock import OwnerLock
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.restoring import unfinished
 from tui_agent.memory.scrubbing import without_mark
@@ -143,7 +144,8 @@ def _rebuild_cold(db: Database, cold: ColdStore) -> int:
 def _lines(memory: Memory, fix: bool) -> list[Finding]:
     """Each live row that has a line has it in its file; no line says what was replaced, expired or deleted."""
     facts, files = memory.facts, memory.files
-    live = [fact for fact in facts.live() if fact.target and fact.target_line]
+    # Lines of facts for all projects are in the user's own notes, which another project or a hand may change.
+    live = [fact for fact in facts.live() if fact.target and fact.target_line and str(fact.scope) == "project"]
     found = []
     for fact in live:
         path, _, section = fact.target.partition("#")
@@ -157,6 +159,8 @@ def _lines(memory: Memory, fix: bool) -> list[Finding]:
             found.append(Finding("degraded", "lines", text, "tui-agent memory check --fix, or expire the fact"))
     said = {(fact.target, without_mark(fact.target_line)) for fact in live}
     for fact in (*facts.superseded(), *facts.expired()):
+        if str(fact.scope) != "project":
+            continue
         if fact.target and fact.target_line and (fact.target, without_mark(fact.target_line)) not in said:
             found += _stale_line(memory, fact, fix)
     found += _deleted_lines(memory)
@@ -220,16 +224,26 @@ def _vector_index(memory: Memory, fix: bool) -> list[Finding]:
     project = memory.project
     if not project.vector_dir.exists():
         return []
-    with holding(project.lock_path) as mine:
-        if not mine:
-            return [Finding("ok", "vector index", "It is in use by another window, so it was not looked into.")]
+    owner = OwnerLock(project.lock_path)
+    if not owner.acquire():
+        return [Finding("ok", "vector index", "It is in use by another window, so it was not looked into.")]
+    try:
         ids, live = indexed_ids(project.vector_dir), {fact.id for fact in memory.facts.live()}
-        if ids is not None and ids <= live:
+        if owner.crashes > CRASHES_BORNE:
+            text = f"It has ended the program {owner.crashes} times, so it is left alone."
+        elif ids is None:
+            text = "It cannot be read."
+        elif ids <= live:
             return [Finding("ok", "vector index", f"It holds {counted(len(ids), 'fact')}.")]
-        text = "It cannot be read." if ids is None else f"It holds {counted(len(ids - live), 'fact')} no longer live."
+        else:
+            text = f"It holds {counted(len(ids - live), 'fact')} no longer live."
         if fix:
-            shutil.rmtree(project.vector_dir, ignore_errors=True)
-            return [Finding("mended", "vector index", f"{text} It was removed; the chat makes it anew.")]
+            kept = set_aside(project.vector_dir)
+            owner.settle()
+            where = f"It is kept as {kept.name}, because another program's data are in it" if kept else "It was removed"
+            return [Finding("mended", "vector index", f"{text} {where}; the chat makes it anew.")]
+    finally:
+        owner.release()
     return [Finding("degraded", "vector index", f"{text} Search goes on without it.", "tui-agent memory check --fix")]
 
 
@@ -242,7 +256,7 @@ def _facts_json(memory: Memory, fix: bool) -> list[Finding]:
         if fix and before is None:
             memory.ledger.write_facts_json()
             return [Finding("mended", "facts.json", "It was missing and was written again.")]
-    except TextFileError as error:
+    except (TextFileError, MemoryFileError) as error:
         return [Finding("degraded", "facts.json", f"It cannot be used: {error}.", f"remove {path}")]
     if before is None:
         return [Finding("degraded", "facts.json", "It is missing.", "tui-agent memory check --fix")]
@@ -316,19 +330,6 @@ def _backups(memory: Memory, every: bool) -> list[Finding]:
         else:
             found.append(Finding("ok", "backups", f"{backup.name} is sound ({len(made)} in all)."))
     return found
-
-
-_STEPS = (
-    _database,
-    _interrupted,
-    _word_indexes,
-    _lines,
-    _vectors,
-    _vector_index,
-    _facts_json,
-    _backlog,
-    _places,
-)
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -39,7 +39,8 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What may be sent. The references in ``visible`` are in the window already, those in ``put_away`` were put away by
-    the user for this session, those in ``masked`` must not be used for this question."""
+    the user for this session, those in ``masked`` must not be used for this question, those in ``never`` not for any
+    question about its topic."""
 
     top_k: int
     threshold: float
@@ -47,6 +48,7 @@ class Limits:
     visible: Collection[str] = ()
     masked: Collection[str] = ()
     put_away: Collection[str] = ()
+    never: Collection[str] = ()
 
 
 def choose(
@@ -60,12 +62,16 @@ def choose(
     near: list[RecalledItem] = []
     said: set[str] = set()
     left = limits.max_tokens
-    for candidate in sorted(candidates, key=lambda c: (-c.score, c.ref)):
-        if len(sent) >= limits.top_k and len(near) >= NEAR:
+    scored = sorted(((-candidate.score, candidate.ref, candidate) for candidate in candidates), key=lambda s: s[:2])
+    for minus, _, candidate in scored:
+        # Of what follows nothing is sent: there is no place left, or all of it is below the threshold.
+        if len(near) >= NEAR and (len(sent) >= limits.top_k or -minus < limits.threshold):
             break
-        key = normalise(candidate.text)
         status = _why_not(candidate, limits)
-        if key in said or (status and len(near) >= NEAR):
+        if status and len(near) >= NEAR:
+            continue
+        key = normalise(candidate.text)
+        if key in said:
             continue
         item = to_item(candidate, query, count)
         if not status and (len(sent) >= limits.top_k or item.tokens > left):
@@ -83,6 +89,8 @@ def choose(
 def _why_not(candidate: Candidate, limits: Limits) -> str:
     if candidate.ref in limits.masked:
         return "masked"
+    if candidate.ref in limits.never:
+        return "topic"
     if candidate.superseded:
         return "superseded"
     if candidate.ref in limits.visible:

@@ -42,7 +42,8 @@ __all__ = ["ChromaIndex", "IndexHit"]
 
 log = logging.getLogger(__name__)
 
-_CRASHES_BORNE = 2
+CRASHES_BORNE = 2
+"""An index that has ended the program more often than this is left alone until it is rebuilt."""
 _OUR_MARK = "made-by-tui-agent"
 _EXACT = "Search goes exactly over the vectors in the database instead; nothing is lost."
 
@@ -118,7 +119,7 @@ class ChromaIndex:
             self.state = "elsewhere"
             self.problem = f"The vector index belongs to another window of this project ({who}). {_EXACT}"
             return False
-        if self._owner.crashes > _CRASHES_BORNE:
+        if self._owner.crashes > CRASHES_BORNE:
             return self._broken(
                 f"The vector index has ended the program {self._owner.crashes} times, so it is left alone. "
                 "Rebuild it to try again."
@@ -290,19 +291,7 @@ class ChromaIndex:
         return made
 
     def _set_aside(self) -> bool:
-        """An empty place for the folder. A folder with only our collections is removed; when another program's data
-        are in it, or may be, it is kept beside."""
-        folder = self.vector_dir
-        if not folder.is_dir():
-            folder.unlink(missing_ok=True)
-        elif _only_ours(folder):
-            shutil.rmtree(folder)
-        else:
-            number = 1
-            while (kept := folder.with_name(f"{folder.name}.unreadable-{number}")).exists():
-                number += 1
-            folder.rename(kept)
-            log.warning("%s is kept as %s", folder, kept)
+        set_aside(self.vector_dir)
         return True
 
     # --- asking -----------------------------------------------------------------------------------
@@ -363,6 +352,23 @@ class ChromaIndex:
         self.problem = f"{why} {_EXACT}"
         log.warning("%s", self.problem)
         return False
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Makes an empty place of an index's folder, for whoever holds its lock. A folder with only our collections is
+    removed; when another program's data are in it, or may be, it is kept beside, and its new path is returned."""
+    if not folder.is_dir():
+        folder.unlink(missing_ok=True)
+    elif _only_ours(folder):
+        shutil.rmtree(folder)
+    else:
+        number = 1
+        while (kept := folder.with_name(f"{folder.name}.unreadable-{number}")).exists():
+            number += 1
+        folder.rename(kept)
+        log.warning("%s is kept as %s", folder, kept)
+        return kept
+    return None
 
 
 def _digest(folder: Path) -> str:

@@ -39,9 +39,14 @@ class ColdStore:
     # --- writing ----------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> set[str]:
-        """Writes a step in one transaction; returns the ids of claimed items that somebody else had taken."""
+        """Writes a step in one transaction; returns the ids of claimed items that somebody else had taken.
+
+        Notes and edited texts exist nowhere else and are on the disk when this returns. All else (files read, output of
+        tools, moves between the zones) survives a kill, and a power cut too once anything else has been written: the
+        messages that follow. To wait for the disk at every eviction would make all of them slower for that moment.
+        """
         taken: set[str] = set()
-        with self.db.transaction() as connection:
+        with self.db.transaction(synced=any(change.precious for change in batch.changes)) as connection:
             for change in batch.changes:
                 if not self._write_item(connection, batch, change):
                     taken.add(change.id)
@@ -120,7 +125,7 @@ class ColdStore:
         """
         if self.db.row("SELECT 1 FROM wm_items WHERE indexed = 0 LIMIT 1") is None:
             return 0
-        with self.db.transaction() as connection:
+        with self.db.transaction(synced=False) as connection:
             rows = connection.execute(
                 "SELECT number, kind, origin_kind, source, summary, text FROM wm_items WHERE indexed = 0"
             ).fetchall()
@@ -250,7 +255,7 @@ class ColdStore:
 
     def write_vectors(self, identity: str, vectors: Sequence[tuple[int, Vector]]) -> None:
         """Stores vectors made later, by item number; items deleted meanwhile are passed over."""
-        with self.db.transaction() as connection:
+        with self.db.transaction(synced=False) as connection:
             for number, vector in vectors:
                 if connection.execute("SELECT 1 FROM wm_items WHERE number = ?", (number,)).fetchone():
                     self._write_vector(connection, number, identity, vector)

@@ -154,8 +154,8 @@ class ColdSearch:
                 seen.add(hit.digest)
                 chosen.append(hit)
                 left -= not hit.own
+        self._complete({hit.number: hit for hit in chosen})
         for hit in chosen:
-            self._complete(hit)
             hit.terms = _terms(hit, query, wanted)
         return chosen
 
@@ -319,10 +319,13 @@ class ColdSearch:
         for number in [number for number in hits if number not in known]:
             del hits[number]
 
-    def _complete(self, hit: Hit) -> None:
-        """Reads the rest of a chosen hit."""
-        row = self._db.row("SELECT * FROM wm_items WHERE number = ?", (hit.number,))
-        if row is not None:
+    def _complete(self, hits: dict[int, Hit]) -> None:
+        """Reads the rest of the chosen hits."""
+        rows = []
+        for part in _parts(list(hits)):
+            rows += self._db.rows(f"SELECT * FROM wm_items WHERE number IN ({', '.join('?' * len(part))})", part)
+        for row in rows:
+            hit = hits[int(row["number"])]
             hit.id, hit.zone, hit.lineage = str(row["id"]), str(row["zone"]), str(row["lineage"])
             hit.important, hit.reason, hit.tokens = bool(row["important"]), str(row["reason"]), int(row["tokens"])
             hit.created_at, hit.source, hit.summary = str(row["created_at"]), str(row["source"]), str(row["summary"])

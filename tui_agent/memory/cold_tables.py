@@ -72,9 +72,12 @@ _FIELDS = (
     "session_id", "zone", "kind", "origin_kind", "pinned", "important", "tokens", "birth", "touched", "refs",
     "weighted", "recalls", "lineage", "put_away_at", "put_away_step", "reason", "shown", "source", "summary",
 )  # fmt: skip
+_KIND = _FIELDS.index("kind")
 UPDATE = f"UPDATE wm_items SET {', '.join(f'{name} = ?' for name in _FIELDS)} WHERE scope = ? AND id = ?"
 _COLUMNS = [*_FIELDS, "scope", "id", "digest", "created_at", "text"]
 INSERT = f"INSERT OR IGNORE INTO wm_items({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+
+_FEW, _SHORT = 16, 65_536  # items and characters
 
 
 class LogLine(NamedTuple):
@@ -108,6 +111,11 @@ class Change(NamedTuple):
     identity: str = ""
     vector: Vector | None = None
 
+    @property
+    def precious(self) -> bool:
+        """Whether it brings a text that is kept nowhere else."""
+        return bool(self.replaced) or (self.new and self.values[_KIND] == "note")
+
     @classmethod
     def of(cls, item: Item, zone: str, session_id: str, **how: Any) -> Change:
         """The snapshot of ``item``, hot or cold in the session it belongs to."""
@@ -137,6 +145,11 @@ class Batch:
     changes: list[Change] = field(default_factory=list)
     log: list[LogLine] = field(default_factory=list)
     calibration: tuple[str, int, Floats] | None = None
+
+    @property
+    def small(self) -> bool:
+        """Whether writing it takes a fraction of a millisecond."""
+        return len(self.changes) <= _FEW and sum(len(change.text) for change in self.changes) <= _SHORT
 
 
 def digest(text: str) -> bytes:

@@ -18,7 +18,6 @@ from enum import Enum
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from tui_agent.memory.changes import ChangeLog
 from tui_agent.memory.database import Database, Migration
 from tui_agent.memory.extraction_parse import json_values
 from tui_agent.memory.facts import FactStore
@@ -51,7 +50,30 @@ def _create(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (("001 consolidation", _create),)
+def _keep(connection: sqlite3.Connection) -> None:
+    # No texts: a proposal is two ids, and goes with the first of its facts.
+    connection.execute(
+        "CREATE TABLE consolidation_proposals(pair TEXT PRIMARY KEY, keep TEXT NOT NULL REFERENCES memory(id) "
+        "ON DELETE CASCADE, retire TEXT NOT NULL REFERENCES memory(id) ON DELETE CASCADE, relation TEXT NOT NULL, "
+        "reason TEXT NOT NULL, by TEXT NOT NULL, proposed_at TEXT NOT NULL)"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (("001 consolidation", _create), ("002 proposals", _keep))
+
+
+RELATIONS_SCHEMA: dict[str, object] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "pair": {"type": "integer", "minimum": 1},
+            "relation": {"type": "string", "enum": ["duplicate", "contradiction", "different"]},
+        },
+        "required": ["pair", "relation"],
+    },
+}
+"""The form of a model's answer about pairs, for servers that can hold it to one."""
 
 
 class Relation(str, Enum):
@@ -134,14 +156,52 @@ class Consolidator:
         the user has declined does not come again. An error of the model leaves what words alone say.
         """
         sure, open_pairs = await self._db.run(self._find, everything)
+        answered = True
         if self._complete is not None and open_pairs:
-            sure += await self._ask(open_pairs[:_MOST_ASKED])
-        await self._db.run(self._ran)
-        return _each_fact_once(sure)[:limit]
+            found = await self._ask(open_pairs[:_MOST_ASKED])
+            answered = found is not None
+            sure += found or []
+        if answered:  # else the model is asked again when it is next there
+            await self._db.run(self._ran)
+        chosen = _each_fact_once(sure)[:limit]
+        await self._db.run(self._wait, chosen)
+        return chosen
+
+    def waiting(self) -> list[MergeProposal]:
+        """What was proposed and not decided yet, oldest first; pairs of which one is no longer current are left out."""
+        found = []
+        for row in self._db.rows("SELECT * FROM consolidation_proposals ORDER BY proposed_at, pair"):
+            keep, retire = self._facts.get(row["keep"]), self._facts.get(row["retire"])
+            if keep is None or retire is None or not all(self._facts.is_live(fact.id) for fact in (keep, retire)):
+                continue
+            found.append(MergeProposal(Relation(row["relation"]), keep, retire, row["reason"], row["by"]))
+        return found
+
+    def find(self, end: str) -> MergeProposal:
+        """The waiting proposal with this id, or its unique end. Raises ``LookupError``."""
+        found = [each for each in self.waiting() if each.id == end or each.id.endswith(end)]
+        if len(found) != 1:
+            few = "No proposal waits" if not found else f"{len(found)} proposals wait"
+            raise LookupError(f"{few} under {end!r}.")
+        return found[0]
+
+    def _wait(self, proposals: Sequence[MergeProposal]) -> None:
+        with self._db.transaction() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO consolidation_proposals VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (each.id, each.keep.id, each.retire.id, str(each.relation), each.reason, each.by, self._clock())
+                    for each in proposals
+                ],
+            )
 
     def decline(self, proposal: MergeProposal) -> None:
         """The user says no: both stay, and the pair is not proposed again."""
-        self._db.execute("INSERT OR REPLACE INTO consolidation_declined VALUES (?, ?)", (proposal.id, self._clock()))
+        with self._db.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO consolidation_declined VALUES (?, ?)", (proposal.id, self._clock())
+            )
+            connection.execute("DELETE FROM consolidation_proposals WHERE pair = ?", (proposal.id,))
 
     def apply(self, proposal: MergeProposal, merge: Merge | None = None) -> Fact:
         """The user says yes: a new row with the text of ``keep`` replaces both, which stay in its chain. Returns it.
@@ -153,9 +213,10 @@ class Consolidator:
             keep, retire = (self._current(fact) for fact in (proposal.keep, proposal.retire))
             ids = [keep.id, retire.id]
             new = merged(keep, retire)
+            self._db.execute("DELETE FROM consolidation_proposals WHERE pair = ?", (proposal.id,))
             if merge is not None:
                 return merge(ids, new)
-            return merge_rows(self._db, self._facts, ids, new, self._clock)
+            return self._facts.supersede_many(ids, new)
 
     def _current(self, fact: Fact) -> Fact:
         now = self._facts.get(fact.id)
@@ -230,14 +291,15 @@ class Consolidator:
 
     # --- asking a model ---------------------------------------------------------------------------
 
-    async def _ask(self, pairs: Sequence[MergeProposal]) -> list[MergeProposal]:
+    async def _ask(self, pairs: Sequence[MergeProposal]) -> list[MergeProposal] | None:
+        """What the model says of these pairs; ``None`` when it could not be asked."""
         if self._complete is None:
             return []
         try:
             answer = await self._complete([{"role": "user", "content": _question(pairs)}])
         except Exception as error:
             log.warning("a model could not be asked about near duplicates: %s", error)
-            return []
+            return None
         found = []
         for number, word in _relations(answer):
             if 1 <= number <= len(pairs) and word in {Relation.DUPLICATE.value, Relation.CONTRADICTION.value}:
@@ -250,22 +312,6 @@ _REASONS = {
     Relation.DUPLICATE: "They seem to say the same; the newer one would stay.",
     Relation.CONTRADICTION: "They seem to exclude each other; the newer one would stay.",
 }
-
-
-def merge_rows(
-    db: Database, facts: FactStore, ids: Sequence[str], new: NewFact, clock: Callable[[], str] = utc_now
-) -> Fact:
-    """One new row that supersedes several live ones; one undo brings all of them back. Raises ``LookupError``."""
-    with db.transaction():
-        fact = facts.supersede(ids[0], new)
-        changes = ChangeLog(db, clock)
-        for each in ids[1:]:
-            old = facts.get(each)
-            if old is None:
-                raise LookupError(f"There is no fact {each}; it was deleted or pruned.")
-            db.execute("UPDATE memory SET superseded_by = ?, superseded_at = ? WHERE id = ?", (fact.id, clock(), each))
-            changes.add(fact.id, "supersede", old=old.fact, new=fact.fact, other_id=each, before={})
-        return fact
 
 
 def merged(keep: Fact, retire: Fact) -> NewFact:

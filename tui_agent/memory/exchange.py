@@ -66,6 +66,11 @@ class ExchangeItem:
         )
 
 
+def section_of(kind: Kind) -> str:
+    """The section a fact of this kind stands in."""
+    return _SECTION_OF[kind]
+
+
 def export_tier2(facts: Iterable[Fact], user_id: str) -> dict[str, Any]:
     """Facts (live ones, by their caller) in the shape above, each section in the order given."""
     data: dict[str, Any] = {"user_id": user_id, **{section: [] for section, _, _ in _SECTIONS}}

@@ -12,6 +12,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import resources
 from typing import Any
 
 from tui_agent.memory.database import Database, Migration
@@ -109,6 +110,12 @@ class ExtractionCheck:
         return f"{said}; {total.errors} conversations could not be asked about." if total.errors else f"{said}."
 
 
+def shipped_cases() -> list[dict[str, Any]]:
+    """A small set of conversations with known answers, four in each language."""
+    text = resources.files("tui_agent.memory").joinpath("extraction_cases.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
 def prompt_digest() -> str:
     """A short hash of the instructions: a check says nothing about other ones."""
     texts = "\0".join(extraction_prompt(language) for language in ("en", "pl", "ru"))
@@ -204,6 +211,11 @@ class CheckLog:
     def __init__(self, db: Database) -> None:
         self._db = db
         db.migrate(ROOM, MIGRATIONS)
+
+    @staticmethod
+    def exists(db: Database) -> bool:
+        """Whether a check was ever made here; asking does not make the table."""
+        return db.row("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'extraction_checks'") is not None
 
     def record(self, check: ExtractionCheck) -> None:
         """Keeps a result."""

@@ -18,7 +18,7 @@ from tui_agent.memory.facts_schema import fact_of
 from tui_agent.memory.lexical import LexicalHit, LexicalIndex
 from tui_agent.memory.text import normalise
 from tui_agent.memory.types import Fact, Vector
-from tui_agent.memory.vectors import VectorHit, VectorTable
+from tui_agent.memory.vectors import Neighbours, VectorHit, VectorTable
 
 _FEW_CHANGES = 200  # lines of the store's log, up to which only what they name is looked at
 _WHOLE_TABLE = 2000  # vectors to read, from which one look through the table is cheaper than asking by id
@@ -147,7 +147,7 @@ class FactIndex:
             gone = [ref for ref in touched if ref in self._sizes and ref not in known]
             fresh = {ref: size for ref, size in known.items() if self._sizes.get(ref) != size}
             # What is waiting for its vector is asked for again: vectors come later, and leave no trace in the log.
-            bare = [ref for ref in self._sizes if ref not in self._vectors] if identity else []
+            bare = sorted(self._sizes.keys() - self._vectors.ids()) if identity else []
         wanted = [*dict.fromkeys((*known, *bare))] if identity else []
         return self._filled(Delta(now, identity, gone, sizes=fresh), wanted)
 
@@ -199,8 +199,16 @@ class FactIndex:
             self._vectors.put(delta.vectors)
             self._mark = delta.mark
 
-    def find(self, query: str, vector: Vector | None, notes: Mapping[str, str], limit: int = 60) -> FactHits:
-        """Facts (``fact:ID``) and notes (``file:NAME``) that fit ``query``."""
+    def find(
+        self,
+        query: str,
+        vector: Vector | None,
+        notes: Mapping[str, str],
+        limit: int = 60,
+        near: Neighbours | None = None,
+    ) -> FactHits:
+        """Facts (``fact:ID``) and notes (``file:NAME``) that fit ``query``; ``near`` is what an index of vectors named,
+        where one was asked."""
         with self._lock:
             for name in self._notes.difference(notes):
                 self._lexical.discard(f"file:{name}")
@@ -211,7 +219,8 @@ class FactIndex:
             by_meaning: dict[str, VectorHit] = {}
             if vector is not None:
                 also = [ref.removeprefix("fact:") for ref in by_words if ref.startswith("fact:")]
-                by_meaning = {f"fact:{ref}": hit for ref, hit in self._vectors.search(vector, limit, also).items()}
+                found = self._vectors.search(vector, limit, also, near)
+                by_meaning = {f"fact:{ref}": hit for ref, hit in found.items()}
         quality = max((hit.coverage for hit in by_words.values()), default=0.0)
         return FactHits(by_words, by_meaning, quality, bool(by_meaning))
 

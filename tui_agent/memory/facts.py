@@ -90,6 +90,20 @@ class FactStore(QuarantineShelf, FactReader):
         with self._db.transaction():
             return self._supersede([self._head(old_id)], new)
 
+    def supersede_many(self, old_ids: Sequence[str], new: NewFact) -> Fact:
+        """A new row that replaces several current ones at once; one undo brings all of them back.
+
+        Raises ``LookupError`` when one is gone and ``ValueError`` when one was replaced meanwhile.
+        """
+        if not old_ids:
+            raise ValueError("Nothing was named to be replaced.")
+        with self._db.transaction():
+            old = [self._need(each) for each in dict.fromkeys(old_ids)]
+            for fact in old:
+                if fact.superseded_by is not None:
+                    raise ValueError(f"“{fact.fact}” was replaced by a newer one.")
+            return self._supersede(old, new)
+
     def record(self, new: NewFact) -> Recorded:
         """The rule for a statement about a subject: the same words as the live row about it only touch it, other words
         supersede it, the newest wins. Without a subject, only the same words meet. Facts about other subjects are
@@ -201,6 +215,19 @@ class FactStore(QuarantineShelf, FactReader):
         """Takes the pin off."""
         return self._change(fact_id, "unpin", {"pinned": 0})
 
+    def rescope(self, fact_id: str, scope: Scope, target: str, target_line: str) -> Fact:
+        """Moves a live fact between this project and the user's notes for all projects, with the line it is written
+        on. Only the user does that."""
+        values = {"scope": str(scope), "target": target, "target_line": target_line}
+        return self._change(fact_id, "promote" if scope is Scope.USER else "demote", values)
+
+    def backdate(self, fact_id: str, at: str | None) -> Fact:
+        """An imported fact was made, and last confirmed, at this time in the past; ``None`` leaves it at now."""
+        when = _time(at)
+        if when is not None and when < self._clock():
+            self._db.execute("UPDATE memory SET created_at = ?, confirmed_at = ? WHERE id = ?", (when, when, fact_id))
+        return self._need(fact_id)
+
     def set_target(self, fact_id: str, target: str, target_line: str) -> Fact:
         """Remembers the line of a file that a fact is written on (both empty: none)."""
         self._need(fact_id)
@@ -298,6 +325,8 @@ class FactStore(QuarantineShelf, FactReader):
             "expiry": "the new expiry of",
             "pin": "the pin on",
             "unpin": "taking the pin off",
+            "promote": "keeping for all projects",
+            "demote": "keeping for this project only",
         }
         text = f"Took back {words[step.event]} “{fact.fact}”."
         return Undone(text, step.event, restored=(self._need(fact.id),))

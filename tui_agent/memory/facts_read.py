@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,11 +13,12 @@ from rapidfuzz import fuzz, process
 from tui_agent.memory.changes import ChangeLog, Tombstones
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts_schema import MIGRATIONS, ROOM, fact_key, fact_of, subject_key
-from tui_agent.memory.text import normalise, utc_now
+from tui_agent.memory.text import normalise, parse_utc, utc_now
 from tui_agent.memory.types import Change, Fact, Scope, Vector
 
 LIVE = "SELECT m.* FROM live_memory l JOIN memory m ON m.id = l.id"
 USER_NOTES_CAP = 40
+_AT_ONCE = 500  # ids in one statement
 REVIEW_ROWS, REVIEW_DAYS, UNUSED_DAYS = 20, 90, 183
 
 
@@ -147,6 +149,14 @@ class FactReader:
         )
         return UserNotes(tuple(found[:cap]), len(found), cap)
 
+    def written_lines(self) -> list[tuple[str, str, str, str]]:
+        """``(id, target, line, scope)`` of the live facts that are written on a line of a file; cheap."""
+        rows = self._db.rows(
+            "SELECT m.id, m.target, m.target_line, m.scope FROM live_memory l JOIN memory m ON m.id = l.id "
+            "WHERE m.target <> '' AND m.target_line <> '' ORDER BY m.created_at, m.id"
+        )
+        return [tuple(map(str, row)) for row in rows]  # type: ignore[misc]
+
     # --- queues -----------------------------------------------------------------------------------
 
     def review(self, limit: int = REVIEW_ROWS, days: int = REVIEW_DAYS) -> list[Fact]:
@@ -227,22 +237,66 @@ class FactReader:
                 rows,
             ).rowcount
 
-    def vectors(self, identity: str) -> tuple[list[str], NDArray[np.float32]]:
-        """Ids of the live facts with a vector of this identity, and the vectors as a matrix ``(len(ids), dimension)``.
+    def vectors(self, identity: str, ids: Sequence[str] | None = None) -> tuple[list[str], NDArray[np.float32]]:
+        """Ids of the live facts (of ``ids``) with a vector of this identity, and the vectors as a matrix
+        ``(len(ids), dimension)``.
 
         Rows of another dimension than the newest one's are left out (they count as missing).
         """
-        rows = self._db.rows(
+        sql = (
             "SELECT v.fact_id, v.dimension, v.vector FROM fact_vectors v JOIN live_memory l ON l.id = v.fact_id "
-            "WHERE v.identity = ? ORDER BY v.rowid",
-            (identity,),
+            "WHERE v.identity = ?"
         )
+        if ids is None:
+            rows = self._db.rows(f"{sql} ORDER BY v.rowid", (identity,))
+        else:
+            rows = []
+            for start in range(0, len(ids), _AT_ONCE):
+                part = ids[start : start + _AT_ONCE]
+                marks = ", ".join("?" * len(part))
+                rows += self._db.rows(f"{sql} AND v.fact_id IN ({marks}) ORDER BY v.rowid", (identity, *part))
         if not rows:
             return [], np.empty((0, 0), dtype=np.float32)
         dimension = rows[-1]["dimension"]
         rows = [row for row in rows if row["dimension"] == dimension]
         matrix = np.frombuffer(b"".join(row["vector"] for row in rows), dtype="<f4").reshape(len(rows), dimension)
         return [row["fact_id"] for row in rows], matrix.astype(np.float32)
+
+    def vector_rows(self, identity: str) -> dict[str, int]:
+        """Live facts with a vector of this identity, with the number of the vector's row: another one when the vector
+        was made anew. Reads no vectors."""
+        rows = self._db.rows(
+            "SELECT v.fact_id, v.rowid FROM fact_vectors v JOIN live_memory l ON l.id = v.fact_id "
+            "WHERE v.identity = ? ORDER BY v.rowid",
+            (identity,),
+        )
+        return {str(row[0]): int(row[1]) for row in rows}
+
+    def index_rows(self, ids: Sequence[str], matrix: NDArray[np.float32]) -> list[dict[str, str | int | float]]:
+        """:meth:`index_metadata` in the order of ``ids``, each with a print of its vector, so that one that was made
+        anew is noticed."""
+        found = self.index_metadata(ids)
+        return [{**found.get(ref, {}), "print": zlib.crc32(matrix[n].tobytes())} for n, ref in enumerate(ids)]
+
+    def index_metadata(self, ids: Sequence[str]) -> dict[str, dict[str, str | int | float]]:
+        """What a vector index keeps beside each vector, by id: category, importance, and the time of the last
+        confirmation in seconds since 1970."""
+        found: dict[str, dict[str, str | int | float]] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            part = ids[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            for row in self._db.rows(
+                f"SELECT id, kind, importance, confirmed_at FROM memory WHERE id IN ({marks})", tuple(part)
+            ):
+                try:
+                    stamp = parse_utc(row["confirmed_at"]).timestamp()
+                except ValueError:  # a time somebody wrote by hand
+                    stamp = 0.0
+                about: dict[str, str | int | float] = {
+                    "category": str(row["kind"]), "importance": int(row["importance"]), "timestamp": stamp,
+                }  # fmt: skip
+                found[str(row["id"])] = about
+        return found
 
     def revision(self) -> int:
         """A number that stays as long as the live facts and their vectors stay, whoever changes them; for caches.

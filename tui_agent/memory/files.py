@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.memory.places import (
     AGENTS,
@@ -47,6 +48,9 @@ from tui_agent.memory.textfile import (
     read_text,
     write_text,
 )
+
+if TYPE_CHECKING:
+    from tui_agent.memory.line_journal import LineJournal
 
 __all__ = ["EditRefused", "EditResult", "FileVersion", "MemoryFile", "MemoryFileError", "MemoryFiles", "ReadRefused"]
 
@@ -120,6 +124,7 @@ class MemoryFiles:
         self.has_secret = has_secret
         self.announce = announce
         self.keep_versions = keep_versions
+        self.journal: LineJournal | None = None
         self._lock = threading.RLock()
 
     # --- reading --------------------------------------------------------------------------------
@@ -225,16 +230,20 @@ class MemoryFiles:
             text, newline = (found.text, found.newline) if found else ("", "\n")
             return text if has_line(text, section, line) else insert_line(text, section, line, newline)
 
-        return self._rewrite(place, change, checked=line)
+        with self._noted(place.name, section, new=line):
+            return self._rewrite(place, change, checked=line)
 
     def replace_line(self, name: str, section: str, old: str, new: str) -> bool:
         """Put ``new`` where the line that says ``old`` stands. False when the section has no such line (any more)."""
         place, new = writable(self.root, name), one_line(new)
-        return self._change_line(place, lambda text: swap_line(text, section, old, new), checked=new)
+        with self._noted(place.name, section, old, new):
+            return self._change_line(place, lambda text: swap_line(text, section, old, new), checked=new)
 
     def remove_line(self, name: str, section: str, line: str) -> bool:
         """Take out the line that says this. False when the section has no such line (any more)."""
-        return self._change_line(writable(self.root, name), lambda text: drop_line(text, section, line))
+        place = writable(self.root, name)
+        with self._noted(place.name, section, line):
+            return self._change_line(place, lambda text: drop_line(text, section, line))
 
     def lines(self, name: str, section: str = "") -> list[str]:
         """The non-empty lines of a section, or of the whole file; empty when there is no such file."""
@@ -258,6 +267,18 @@ class MemoryFiles:
                 saved = format_utc(datetime.fromtimestamp(status.st_mtime, timezone.utc))
                 found.append(FileVersion(path.stem, place.name, path, status.st_size, saved))
         return sorted(found, key=lambda version: version.id, reverse=True)
+
+    def keep_version(self, name: str, path: Path) -> str:
+        """Keep the present text of a file of the program itself (``facts.json``) as a version; returns its path below
+        the memory folder. A text with a secret in it is not kept. Raises :class:`EditRefused`."""
+        try:
+            found = read_text(path)
+        except TextFileError as error:
+            raise EditRefused(f"{name} is left alone: {error}.") from error
+        if found is None or (self.has_secret is not None and self.has_secret(found.text)):
+            return ""
+        kept = self._version_folder(name) / f"{self._keep(name, found)}{Path(name).suffix}"
+        return kept.relative_to(self.root).as_posix()
 
     def restore(self, name: str, version: str) -> EditResult:
         """Bring a kept version back; the present text becomes a version itself. Raises :class:`EditRefused`."""
@@ -294,6 +315,22 @@ class MemoryFiles:
         return False
 
     # --- inside ---------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _noted(self, name: str, section: str, old: str = "", new: str = "") -> Iterator[None]:
+        """A change of a line that may belong to a row, written down before it is made."""
+        if self.journal is None:
+            yield
+            return
+        try:
+            self.journal.note(self, name, section, old, new)
+        except TextFileError as error:
+            raise EditRefused(f"Nothing was written to {name}: {error}.") from error
+        try:
+            yield
+        except BaseException:
+            self.journal.failed()
+            raise
 
     def _read(self, place: Place, refuse: type[MemoryFileError]) -> TextFile | None:
         try:

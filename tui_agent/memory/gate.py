@@ -28,6 +28,9 @@ NEAR = 94.0
 _FROM_RECORDS = frozenset({"extraction", "consolidation", "import", "summary", "transcript"})
 _USER_NOTES = (USER, PREFERENCES, LEARNED)
 
+_NOT_MEANT = {Label.REPORTED, Label.THIRD_PARTY, Label.MUSING}
+"""In such a sentence a piece that reads like a statement of the user is none."""
+
 _REASONS = {
     Label.QUESTION: "That is a question, not a statement to keep.",
     Label.SMALL_TALK: "There is nothing in it to keep.",
@@ -246,10 +249,10 @@ class Gate:
         """Only what the user states, not what surrounds it: questions, small talk, states of the world."""
         judged = read(text, now=parse_utc(self._clock()))
         kept = keepable(text, judged)
-        if kept.text and kept.statement is None:
+        if kept.text and statement is None:
             # What the model made of it reads like a statement; what the user wrote decides.
             label = reading.label_at(quote)
-            if statement is None and label is not None:
+            if label is not None and (kept.statement is None or label in _NOT_MEANT):
                 kept = replace(kept, text="", label=label)
         if by_hand and kept.label not in {Label.WORLD_STATE} and not kept.text:
             return text, statement

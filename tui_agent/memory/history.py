@@ -158,6 +158,15 @@ class History(SessionRecords):
         )
         return [StoredSession(**dict(row)) for row in found if row["id"] not in exclude]
 
+    def unextracted_count(self, session_id: str) -> int:
+        """How many messages of the user in a session extraction has not seen."""
+        row = self._db.row(
+            "SELECT count(*) AS n FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.id = ? "
+            "AND m.role = 'user' AND m.seq > s.extracted_seq",
+            (session_id,),
+        )
+        return int(row["n"]) if row is not None else 0
+
     def mark_extracted(self, session_id: str, up_to_seq: int | None = None) -> None:
         """Remembers that extraction has seen the session up to message ``up_to_seq`` (its last one by default)."""
         last = "coalesce((SELECT max(seq) FROM messages WHERE session_id = sessions.id), 0)"
@@ -283,6 +292,11 @@ class History(SessionRecords):
         """The answer of the ``search_history`` tool; ``limit`` is clamped to 1..50, long messages are cut at 500."""
         limit = min(max(1, limit), SEARCH_MOST)
         found = self.search(query, session_id=session_id, limit=limit, role=role, exclude=exclude)
+        return self.found_text(query, found)
+
+    @staticmethod
+    def found_text(query: str, found: Sequence[StoredMessage]) -> str:
+        """Found messages as the ``search_history`` tool prints them."""
         if not found:
             return f"No messages found matching '{query}'"
         blocks = []

@@ -100,7 +100,8 @@ class HotZone:
         self._calibrate = calibrate
         self._weigh_names = weigh_names
         self._rows: list[Item] = []
-        self._data = {name: np.zeros(64, dtype=np.float64) for name in _COLUMNS}
+        self._table = np.zeros((len(_COLUMNS), 64), dtype=np.float64)
+        self._data = dict(zip(_COLUMNS, self._table, strict=True))  # the same, by name
         self._costs = np.zeros(64, dtype=np.int64)
         self._pinned = np.zeros(64, dtype=bool)
         self._matrix: NDArray[np.float32] | None = None
@@ -133,8 +134,8 @@ class HotZone:
         self.pinned_cost -= item.cost if item.pinned else 0
         row, last = item.row, self._rows.pop()
         if last is not item:
-            for column in (*self._data.values(), self._costs, self._pinned):
-                column[row] = column[last.row]
+            self._table[:, row] = self._table[:, last.row]
+            self._costs[row], self._pinned[row] = self._costs[last.row], self._pinned[last.row]
             if self._matrix is not None:
                 self._matrix[row] = self._matrix[last.row]
             self._rows[row] = last
@@ -220,7 +221,9 @@ class HotZone:
 
     def _grow(self) -> None:
         room = 2 * len(self._costs)
-        self._data = {name: np.resize(column, room) for name, column in self._data.items()}
+        table = np.zeros((len(_COLUMNS), room), dtype=np.float64)
+        table[:, : self._table.shape[1]] = self._table
+        self._table, self._data = table, dict(zip(_COLUMNS, table, strict=True))
         self._costs, self._pinned = np.resize(self._costs, room), np.resize(self._pinned, room)
         if self._matrix is not None:
             larger = np.zeros((room, self._matrix.shape[1]), dtype=np.float32)
@@ -233,9 +236,9 @@ class HotZone:
         """The score of every row at step ``now``, shape ``(n,)``."""
         n = len(self._rows)
         ages = np.maximum(now - self._data["last"][:n], 0.0)
-        return np.asarray(
-            self._data["lasting"][:n] + self.scorer.passing(ages, self._data["weighted"][:n]), dtype=np.float64
-        )
+        found = self.scorer.passing(ages, self._data["weighted"][:n])
+        found += self._data["lasting"][:n]
+        return found
 
     def terms(self, now: int) -> dict[str, tuple[Term, ...]]:
         """The terms of every item by id; they add up to its score."""
@@ -275,6 +278,8 @@ class HotZone:
     ) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
         """Rows of items that may leave (not pinned, not in ``keep``), their scores and their costs in tokens."""
         n = len(self._rows)
+        if not self.pinned_cost and not keep:
+            return np.arange(n), self.scores(now), self._costs[:n].copy()
         free = ~self._pinned[:n]
         for item_id in keep:
             item = self.items.get(item_id)

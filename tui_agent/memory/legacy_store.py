@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -118,7 +118,8 @@ def find_legacy_store(path: Path | str = ".") -> LegacyStore | None:
     """The script's store at ``path`` (its folder, ``.agent-memory`` or the project), or ``None`` when there is none
     with anything in it."""
     base = Path(path)
-    for folder in (base, base / "vector-store", base / ".agent-memory" / "vector-store"):
+    beside = sorted(base.parent.glob(f"{base.name}.unreadable-*")) if base.name else []
+    for folder in (base, base / "vector-store", base / ".agent-memory" / "vector-store", *beside):
         found = [
             each
             for each in list_collections(folder) or ()
@@ -127,6 +128,30 @@ def find_legacy_store(path: Path | str = ".") -> LegacyStore | None:
         if found:
             return LegacyStore(folder.absolute(), tuple(found))
     return None
+
+
+def not_imported(store: LegacyStore, db: Database) -> LegacyStore | None:
+    """The same store with the collections that were neither imported nor declined yet, or ``None``."""
+    db.migrate(ROOM, MIGRATIONS)
+    # By its own id: the folder may move, and a collection gets another name when our index needs its own.
+    done = {row["collection"] for row in db.rows("SELECT collection FROM legacy_imports")}
+    left = tuple(each for each in store.collections if each.uid not in done)
+    return LegacyStore(store.folder, left) if left else None
+
+
+def decline_legacy(store: LegacyStore, db: Database) -> None:
+    """The user does not want these collections; they stay where they are and are not offered again."""
+    db.migrate(ROOM, MIGRATIONS)
+    _done(store.folder, store.collections, db)
+
+
+def _done(folder: Path, collections: Sequence[Listed], db: Database) -> None:
+    now = format_utc(datetime.now(timezone.utc))
+    with db.transaction() as connection:
+        connection.executemany(
+            "INSERT OR REPLACE INTO legacy_imports VALUES (?, ?, ?, ?)",
+            [(each.uid, str(folder), each.name, now) for each in collections],
+        )
 
 
 def read_legacy(store: LegacyStore, now: Callable[[], float] = time.time) -> list[LegacyRow]:
@@ -177,22 +202,22 @@ def import_legacy(
     gate: Admits | None = None,
     approved: bool = False,
     again: bool = False,
+    read: Callable[[LegacyStore], Sequence[LegacyRow]] | None = None,
 ) -> LegacyImport:
     """Takes over the texts of a store, each collection once (``again`` asks for another time).
 
     Nobody can tell any more whose words they were, so they wait in quarantine; through ``gate`` when it is given.
-    ``approved`` says that the user has accepted the store as a whole: they become rows, with their dates. Secrets are
-    refused either way, and what the user deleted or rejected before stays away. Blocking; raises ``OSError``.
+    ``approved`` says that the user has accepted the store as a whole: they become rows, with their dates, and with a
+    ``gate`` only those that it lets live. Secrets are refused either way, and what the user deleted or rejected before
+    stays away. ``read`` reads the store, by default in this process. Blocking; raises ``OSError``.
     """
-    db.migrate(ROOM, MIGRATIONS)
-    # By its own id: the folder may move, and a collection gets another name when our index needs its own.
-    done = {row["collection"] for row in db.rows("SELECT collection FROM legacy_imports")}
-    new = tuple(each for each in store.collections if again or each.uid not in done)
+    left = not_imported(store, db)
+    new = store.collections if again else left.collections if left is not None else ()
     if not new:
         return LegacyImport()
     imported = waiting = known = 0
     refused: list[str] = []
-    rows = read_legacy(LegacyStore(store.folder, new))
+    rows = (read or read_legacy)(LegacyStore(store.folder, new))
     with db.transaction():
         for row in rows:
             source = f"{store.folder.name}/{row.collection}: {row.id}"
@@ -200,6 +225,28 @@ def import_legacy(
                 refused.append(f"{source} holds a secret and was not taken over.")
             elif facts.by_text(row.text) or facts.is_tombstoned(row.text) or facts.is_rejected(row.text):
                 known += 1
+            elif approved and gate is not None:
+                verdict = gate.admit(
+                    Proposal(
+                        text=row.text,
+                        origin=Origin.USER,
+                        proposer="user",
+                        source=source,
+                        kind=row.kind,
+                        importance=row.importance,
+                        user_text=row.text,
+                        target="fact",
+                    )
+                )
+                if verdict.action is Action.LIVE and verdict.fact_id is not None:
+                    facts.backdate(verdict.fact_id, row.written_at)
+                    imported += 1
+                elif verdict.action is Action.REFUSE:
+                    refused.append(f"{source}: {verdict.reason}")
+                elif verdict.action is Action.QUARANTINE:
+                    waiting += 1
+                else:
+                    known += 1
             elif approved:
                 facts.add(
                     NewFact(
@@ -238,8 +285,5 @@ def import_legacy(
                     known += 1
                 else:
                     imported += 1
-        now = format_utc(datetime.now(timezone.utc))
-        for each in new:
-            values = (each.uid, str(store.folder), each.name, now)
-            db.execute("INSERT OR REPLACE INTO legacy_imports VALUES (?, ?, ?, ?)", values)
+        _done(store.folder, new, db)
     return LegacyImport(imported, waiting, known, tuple(refused))

@@ -31,12 +31,15 @@ def cheapest_cover(values: Floats, costs: NDArray[np.int64], need: int) -> list[
     weakest = int(np.argmin(worth))
     if costs[weakest] >= need:  # nothing can cost less than the weakest item alone
         return [weakest]
+    single = _single(worth, costs, need)
+    if single and worth[single[0]] <= np.partition(worth, 1)[:2].sum():  # the least that any two items cost
+        return single
     best: list[int] = []
     least = np.inf
     for candidate in (
+        single,
         _prefix(np.argsort(worth, kind="stable"), costs, need),
         _prefix(np.argsort(worth / np.maximum(costs, 1), kind="stable"), costs, need),
-        _single(worth, costs, need),
         _exact(worth, costs, need),
     ):
         if candidate:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 from tui_agent.memory.choosing import NEAR, Candidate, Limits, choose, to_item
 from tui_agent.memory.database import Database
@@ -21,6 +22,7 @@ from tui_agent.memory.passages import Found, PassageReader
 from tui_agent.memory.ranking import Ranked, Weights, blend, rank_passages
 from tui_agent.memory.text import parse_utc, utc_now
 from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Term, Vector
+from tui_agent.memory.vectors import Neighbours
 from tui_agent.memory.working import WorkingMemory
 
 __all__ = ["Recaller", "fact_terms"]
@@ -40,6 +42,18 @@ _EMBED_BATCH = 64
 _EMBED_PATIENCE_S = 2.5
 
 
+class NeighbourIndex(Protocol):
+    """An index of the facts' vectors that follows the store (Chroma), and may be unable to answer at any moment."""
+
+    async def nearest(self, vector: Vector, n: int, identity: str) -> Neighbours | None:
+        """The ``n`` nearest facts, or ``None`` when it cannot be asked now: then search is exact."""
+        ...
+
+    def follow(self, identity: str) -> None:
+        """Facts or their vectors may have changed; takes over what has, in the background."""
+        ...
+
+
 class Recaller:
     """Finds what is remembered and explains it. Without an embedder it works on words alone and says so.
 
@@ -51,6 +65,9 @@ class Recaller:
         embedder: makes the query's vector; may have none yet (empty identity).
         notes: gives texts of memory files by name, called off the event loop.
         weights: of the score of items and messages.
+
+    ``index``, where it is set, names the nearest facts; without it, and whenever it cannot answer, search by meaning is
+    exact over the vectors in the database.
     """
 
     def __init__(
@@ -71,6 +88,7 @@ class Recaller:
         self._embedder = embedder
         self._notes = notes
         self._weights = weights
+        self.index: NeighbourIndex | None = None
         self._index = FactIndex(db, facts)
         self._passages = PassageReader(db)
         self._refreshing = asyncio.Lock()
@@ -88,6 +106,7 @@ class Recaller:
         visible: Collection[str] = (),
         masked: Collection[str] = (),
         put_away: Collection[str] = (),
+        never: Collection[str] = (),
         top_k: int = 5,
         threshold: float = 0.25,
         max_tokens: int = 600,
@@ -96,20 +115,23 @@ class Recaller:
     ) -> RecallRecord:
         """What fits ``query``, best first, within ``top_k`` items and ``max_tokens``.
 
-        ``visible``, ``masked`` and ``put_away`` are references (``fact:ID``, ``cold:ID``, ``file:NAME``) that are in
-        the window already, must not be used, or were put away for this session. ``session_id`` is the conversation
+        ``visible``, ``masked``, ``put_away`` and ``never`` are references (``fact:ID``, ``cold:ID``, ``file:NAME``)
+        that are in the window already, must not be used, were put away for this session, or are never to be used for
+        this topic. ``session_id`` is the conversation
         that asks: its own messages are not searched. The record also names the nearest candidates that were left out,
         and why; ``channels`` says whether meaning took part, ``extra["embed_ms"]`` what the embedder took of
-        ``took_ms``.
+        ``took_ms``, ``extra["index"]`` whether ``chroma`` named the facts that are near or search was ``exact``.
         """
         started = time.perf_counter()
         query = _sound(query)
         vector = await self._query_vector(query)
         embedded = time.perf_counter()
-        limits = Limits(top_k, threshold, max_tokens, frozenset(visible), frozenset(masked), frozenset(put_away))
+        nearest = await self._near(vector, top_k) if "fact" in stores else None
+        sets = [frozenset(refs) for refs in (visible, masked, put_away, never)]
+        limits = Limits(top_k, threshold, max_tokens, *sets)
         # Side by side: one waits for the database while the other computes.
         parts = await asyncio.gather(
-            self._known(query, vector, limits, stores),
+            self._known(query, vector, limits, stores, nearest),
             self._cold(query, vector, _COLD_HITS, _COLD_KEPT) if "cold" in stores else _nothing(),
             self._messages(query, None, session_id) if "message" in stores else _nothing(),
         )
@@ -124,7 +146,10 @@ class Recaller:
             threshold=threshold,
             channels=("words", "meaning") if meaning else ("words",),
             took_ms=(time.perf_counter() - started) * 1000,
-            extra={"embed_ms": round((embedded - started) * 1000, 2)},
+            extra={
+                "embed_ms": round((embedded - started) * 1000, 2),
+                "index": "exact" if nearest is None else "chroma",
+            },
         )
 
     async def search_messages(
@@ -158,6 +183,11 @@ class Recaller:
             self._query_cache = (identity, query, vector)
         return vector
 
+    async def _near(self, vector: Vector | None, top_k: int) -> Neighbours | None:
+        if self.index is None or vector is None or self._embedder is None:
+            return None
+        return await self.index.nearest(vector, max(_CANDIDATES, top_k), self._embedder.identity)
+
     # -- facts and notes ------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
@@ -172,7 +202,12 @@ class Recaller:
                 await asyncio.to_thread(self._index.apply, delta)
 
     async def _known(
-        self, query: str, vector: Vector | None, limits: Limits, stores: Collection[str]
+        self,
+        query: str,
+        vector: Vector | None,
+        limits: Limits,
+        stores: Collection[str],
+        near: Neighbours | None = None,
     ) -> list[Candidate]:
         """Facts and notes that fit ``query``, best first, as many as the answer and its explanation can use."""
         wanted = [store for store in ("fact", "file") if store in stores]
@@ -182,11 +217,11 @@ class Recaller:
 
         def find() -> tuple[FactHits, Mapping[str, str]]:
             texts = self._notes() if "file" in wanted and self._notes is not None else {}
-            return self._index.find(query, vector, texts, max(_CANDIDATES, limits.top_k)), texts
+            return self._index.find(query, vector, texts, max(_CANDIDATES, limits.top_k), near), texts
 
         hits, notes = await asyncio.to_thread(find)
         passed_over = sum(
-            ref in limits.visible or ref in limits.masked or ref in limits.put_away
+            any(ref in refs for refs in (limits.visible, limits.masked, limits.put_away, limits.never))
             for ref in {*hits.words, *hits.meaning}
         )
         found = await self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
@@ -280,20 +315,24 @@ class Recaller:
 
     # -- keeping vectors ------------------------------------------------------------------------------------------
 
-    async def index_missing(self) -> int:
+    async def index_missing(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed live facts that have no vector of the present identity; returns how many were done.
+
+        ``progress(done, total)`` is called after each batch; until all are done, words find the others.
 
         Text is on disk long before this runs, so a failing embedder costs ranking, never a fact. The index is brought
         up to date as well, so that the next question finds it warm.
         """
         async with self._filling:
-            done = await self._fill()
+            done = await self._fill(progress)
         if done:
             self._index.doubt()
         await self._refresh()
+        if self.index is not None and self._embedder is not None and self._embedder.identity:
+            self.index.follow(self._embedder.identity)
         return done
 
-    async def _fill(self) -> int:
+    async def _fill(self, progress: Callable[[int, int], None] | None) -> int:
         embedder = self._embedder
         if embedder is None or not embedder.identity:
             return 0
@@ -310,6 +349,8 @@ class Recaller:
             made = {fact.id: vec for fact, vec in zip(batch, found, strict=True) if vec is not None}
             if made:
                 done += await self._db.run(self._facts.put_vectors, identity, made)
+            if progress is not None:
+                progress(min(start + _EMBED_BATCH, len(missing)), len(missing))
         return done
 
 

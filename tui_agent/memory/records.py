@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tui_agent.memory.database import Database
@@ -202,6 +202,24 @@ class SessionRecords:
         """What fed an answer, or ``None`` when nothing was kept."""
         record = self._db.value("SELECT record FROM recalls WHERE message_id = ?", (message_id,))
         return None if record is None else record_from_json(json.loads(record))
+
+    def recalls(self, session_id: str, *, newest: int | None = None) -> dict[str, RecallRecord]:
+        """What fed each answer of a session, by message id and in order; with ``newest`` only of the last answers."""
+        found = self._db.rows(
+            "SELECT r.message_id, r.record FROM messages m JOIN recalls r ON r.message_id = m.id "
+            "WHERE m.session_id = ? ORDER BY m.seq DESC LIMIT ?",
+            (session_id, -1 if newest is None else newest),
+        )
+        return {str(row["message_id"]): record_from_json(json.loads(row["record"])) for row in reversed(found)}
+
+    def recalls_of(self, session_id: str, item_id: str) -> Iterator[RecallRecord]:
+        """The records of a session that name an item, newest first; the database looks for its id."""
+        found = self._db.rows(
+            "SELECT r.record FROM messages m JOIN recalls r ON r.message_id = m.id "
+            "WHERE m.session_id = ? AND instr(r.record, ?) > 0 ORDER BY m.seq DESC LIMIT 20",
+            (session_id, f'"id":"{item_id}"'),
+        )
+        return (record_from_json(json.loads(row["record"])) for row in found)
 
     # --- drafts and prompts -----------------------------------------------------------------------
 

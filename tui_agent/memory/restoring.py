@@ -16,6 +16,7 @@ from tui_agent.memory.backup import (
     DATABASE,
     FACTS,
     FILES,
+    STAGE,
     VECTORS,
     Backup,
     Backups,
@@ -26,6 +27,7 @@ from tui_agent.memory.backup import (
     write_facts,
 )
 from tui_agent.memory.changes import Tombstones
+from tui_agent.memory.chroma_index import set_aside
 from tui_agent.memory.cold import ColdStore
 from tui_agent.memory.connection import StoreError, connect, explained
 from tui_agent.memory.database import Database
@@ -41,7 +43,6 @@ from tui_agent.memory.upkeep_store import UpkeepNotes
 from tui_agent.project import Project
 
 _MARKER = "restore-under-way.json"
-_STAGE = ".restoring-"
 # Files with lines that belong to rows: after a restore there are those of the backup and no others.
 _WITH_ROWS = ("AGENTS.md", "knowledge", "conversations")
 
@@ -206,9 +207,9 @@ def _held(project: Project) -> RestoreRefused:
 @contextlib.contextmanager
 def _staged(project: Project, backup: Backup) -> Iterator[Path]:
     """A private copy of what is to be restored, so that the backup itself stays as it is."""
-    for left in project.backups_dir.glob(f"{_STAGE}*"):  # of a run that was killed; we hold the project
+    for left in project.backups_dir.glob(f"{STAGE}*"):  # of a run that was killed; we hold the project
         shutil.rmtree(left, ignore_errors=True)
-    folder = project.backups_dir / f"{_STAGE}{new_id()}"
+    folder = project.backups_dir / f"{STAGE}{new_id()}"
     folder.mkdir(parents=True, mode=0o700)
     try:
         copy_synced(backup.database, folder / DATABASE)
@@ -357,7 +358,8 @@ def _link_on_the_way(root: Path, target: Path) -> Path | None:
 
 
 def _put_vectors(project: Project, backups: Backups, backup: Backup, result: Restored) -> None:
-    shutil.rmtree(project.vector_dir, ignore_errors=True)
+    if (kept := set_aside(project.vector_dir)) is not None:
+        result.notes.append(f"Another program's data were in the vector store; it is kept as {kept.name}.")
     if not backups.vectors_match(backup):
         return
     if live_ids(project.db_path) != live_ids(backup.database):

@@ -96,7 +96,9 @@ class Scorer:
     def passing(self, ages: Floats, weighted: Floats) -> Floats:
         """The part of the score that changes with every step. ``ages`` are steps, not negative."""
         w = self.weights
-        total = w.recency * np.exp(-ages / w.recency_steps)
+        total = ages / -w.recency_steps
+        np.exp(total, out=total)
+        total *= w.recency
         if w.ref_half_life is not None:
             total += w.refs * np.log1p(weighted) * 0.5 ** (ages / max(w.ref_half_life, 1e-9))
         return np.asarray(total, dtype=np.float64)

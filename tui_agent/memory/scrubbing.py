@@ -19,6 +19,7 @@ from tui_agent.memory.records import MASK
 from tui_agent.memory.sections import statement
 from tui_agent.memory.text import utc_now
 from tui_agent.memory.textfile import ChangedOnDisk, TextFileError, read_text, write_text
+from tui_agent.memory.topics import Topics
 from tui_agent.memory.traces import Spans
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def scrub_database(db: Database, ids: Collection[str], texts: Collection[str], s
         for row in db.rows("SELECT id, text, quote FROM quarantine"):
             if spans.count(row["text"]) or spans.count(row["quote"]):
                 records += db.execute("DELETE FROM quarantine WHERE id = ?", (row["id"],))
+        records += Topics(db).forget(ids, lambda text: bool(spans.count(text)))
         items = _scrub_working(connection, cold, spans)
     return Scrubbed(gone, records, items)
 

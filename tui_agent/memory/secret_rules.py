@@ -233,7 +233,7 @@ AUTH_HEADER = re.compile(
     re.IGNORECASE,
 )
 BEARER = re.compile(r"\bbearer\s+(?P<value>[A-Za-z0-9_.~+/=-]{12,4096})", re.IGNORECASE)
-COOKIE = re.compile(r"^[ \t<>*]*(?:set-)?cookie\s*:\s*(?P<pairs>[^\n]{1,8192})", re.IGNORECASE | re.MULTILINE)
+COOKIE = re.compile(r"(?<![\w-])(?:set-)?cookie\s*:\s*(?P<pairs>[^\n]{1,8192})", re.IGNORECASE | re.MULTILINE)
 COOKIE_PAIR = re.compile(
     r"(?P<name>[\w.-]*(?:sess|sid|token|auth|csrf|xsrf|jwt|remember)[\w.-]*)=(?P<value>[^;\s]{8,4096})", re.IGNORECASE
 )

@@ -20,7 +20,7 @@ from tui_agent.memory.secret_values import Span, family_of, looks_random, prose_
 from tui_agent.memory.secret_vendors import libraries, vendors
 from tui_agent.memory.text import fold
 
-__all__ = ["REPLACEMENT", "Finding", "Redacted", "has_secret", "redact"]
+__all__ = ["REPLACEMENT", "Finding", "Redacted", "has_secret", "joined", "redact", "replaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def redact(text: str) -> Redacted:
             Finding(kind, _original(stretches, start), _original(stretches, end, is_end=True))
             for kind, start, end in spans
         )
-        merged = _merge(pieces)
+        merged = joined(pieces)
         current, stretches = _apply(text, merged)
         pieces = merged
     return Redacted(current, tuple(pieces))
@@ -68,7 +68,7 @@ def _original(stretches: list[tuple[int, int]], position: int, *, is_end: bool =
     return source + position - start
 
 
-def _merge(findings: Iterable[Finding]) -> list[Finding]:
+def joined(findings: Iterable[Finding]) -> list[Finding]:
     """Findings in order, overlapping and touching ones joined (the first kind stays)."""
     merged: list[Finding] = []
     for finding in sorted(findings, key=lambda item: (item.start, -item.end)):
@@ -78,6 +78,11 @@ def _merge(findings: Iterable[Finding]) -> list[Finding]:
         else:
             merged.append(finding)
     return merged
+
+
+def replaced(text: str, findings: list[Finding]) -> str:
+    """``text`` with the findings, in order and disjoint, replaced."""
+    return _apply(text, findings)[0]
 
 
 def _apply(text: str, findings: list[Finding]) -> tuple[str, list[tuple[int, int]]]:

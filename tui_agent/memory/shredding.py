@@ -29,6 +29,7 @@ from tui_agent.memory.backup import (
     write_facts,
     write_manifest,
 )
+from tui_agent.memory.chroma_index import set_aside
 from tui_agent.memory.connection import StoreError, check_file, connect
 from tui_agent.memory.database import Database
 from tui_agent.memory.holding import holding
@@ -141,7 +142,7 @@ def _finish(memory: Memory, drop_index: Callable[[], bool] | None) -> ShredRepor
     report.facts, report.records, report.items = done.facts, done.records, done.items
     memory.ledger.write_facts_json()
     _scrub_files(memory, spans, report)
-    _drop_vectors(memory, drop_index, report)
+    _drop_vectors(memory, spans, drop_index, report)
     _scrub_backups(memory.project, ids, texts, spans, report)
     # Only now is it forgotten what was to be forgotten; that a vacuum is due stays known until it is done.
     notes.set(_PENDING, [{"ids": [], "texts": []}])
@@ -169,7 +170,9 @@ def _scrub_files(memory: Memory, spans: Spans, report: ShredReport) -> None:
     for path in (*written, *versions):
         if scrub_text(path, spans, memory.files.announce):
             report.files.append(_shown(path, project))
-    for path in logs:
+    # What a writer left that was killed before it gave its file the name; one that is at work must not lose it.
+    halves = [path for path in files_below([root]) if _half_written(path)]
+    for path in (*logs, *halves):
         with contextlib.suppress(OSError):
             if overwrite_bytes(path, spans):
                 report.files.append(_shown(path, project))
@@ -179,16 +182,31 @@ def _scrub_files(memory: Memory, spans: Spans, report: ShredReport) -> None:
             path.unlink()
 
 
-def _drop_vectors(memory: Memory, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
+def _drop_vectors(memory: Memory, spans: Spans, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
     """The index keeps deleted documents in its free pages, so it goes as a whole; vectors stay in the database."""
     project = memory.project
-    if not project.vector_dir.exists():
-        return
+    if project.vector_dir.exists():
+        _drop_index(project, drop_index, report)
+    for path in files_below(sorted(project.memory_dir.glob(f"{project.vector_dir.name}.unreadable-*"))):
+        with contextlib.suppress(OSError):
+            overwrite_bytes(path, spans)
+
+
+def _drop_index(project: Project, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
     if drop_index is not None and drop_index():
         return
     with holding(project.lock_path) as mine:
         if mine and drop_index is None:
-            shutil.rmtree(project.vector_dir, ignore_errors=True)
+            try:
+                kept = set_aside(project.vector_dir)
+            except OSError as error:
+                report.notes.append(f"The vector index could not be removed: {error.strerror or error}.")
+                return
+            if kept is not None:
+                report.notes.append(
+                    f"Another program's data are in the vector store, so it is kept as {kept.name}; the text was "
+                    "overwritten in it."
+                )
             return
     report.notes.append(
         "The vector index is in use by another window and still holds the text; close that window, then run "
@@ -202,7 +220,12 @@ def _drop_vectors(memory: Memory, drop_index: Callable[[], bool] | None, report:
 def _scrub_backups(
     project: Project, ids: Collection[str], texts: Collection[str], spans: Spans, report: ShredReport
 ) -> None:
-    for backup in Backups(project).all():
+    backups = Backups(project)
+    try:
+        backups.clear_unfinished()
+    except (StoreError, OSError) as error:
+        report.notes.append(f"What a killed backup or restore left could not be removed: {error}")
+    for backup in backups.all():
         touched = _CLEANING in backup.manifest or _holds_any(backup.database, ids)
         if not touched and not any(_has(path, spans) for path in files_below([backup.path])):
             continue
@@ -227,6 +250,7 @@ def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], 
     """Opens, deletes, vacuums, and gives the manifest the new hashes. A damaged database cannot be opened: there the
     bytes are overwritten."""
     shutil.rmtree(backup.path / VECTORS, ignore_errors=True)
+    _recover(backup)
     manifest = dict(backup.manifest)
     if manifest and _CLEANING not in manifest:
         # What the manifest did not vouch for before gets no new hash that would; a killed run must know it too.
@@ -262,6 +286,20 @@ def _scrub_backup(backup: Backup, ids: Collection[str], texts: Collection[str], 
     manifest["vector_store"] = "The vector index was removed; a restore makes it anew from the vectors in memory.db."
     manifest["cleaned_at"] = utc_now()
     write_manifest(backup.path, manifest)
+
+
+def _recover(backup: Backup) -> None:
+    """Clears up after a run that was killed while it cleaned this backup: half-written files go, and what the database
+    was in the middle of is taken back, because a reader cannot do that and would take the file for damaged."""
+    for path in filter(_half_written, files_below([backup.path])):
+        path.unlink()
+    if any(Path(f"{backup.database}{end}").exists() for end in ("-journal", "-wal")):
+        with contextlib.suppress(StoreError, sqlite3.Error):
+            plain_journal(backup.database)
+
+
+def _half_written(path: Path) -> bool:
+    return path.name.startswith(".") and path.suffix == ".tmp"
 
 
 def plain_journal(database: Path) -> None:

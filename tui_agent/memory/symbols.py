@@ -129,7 +129,7 @@ def _language_of_name(name: str) -> str:
 def _segments(text: str, hint: str) -> Iterator[tuple[str, str, bool]]:
     """``(language, text, is code)`` for the parts of a text, fences taken out."""
     hinted = _language_of_name(hint) if "." in hint or "/" not in hint else ""
-    if DIFF.search(text):
+    if ("@@ " in text or "+++ " in text) and DIFF.search(text):
         yield from _diff_segments(text, hinted)
         return
     if "```" not in text and "~~~" not in text:

@@ -220,7 +220,7 @@ class RecalledItem:
 
     ``store`` is ``fact``, ``cold``, ``message`` or ``file``; ``id`` is unique inside it. ``status`` is ``sent`` for
     items that went into the prompt, else why not: ``threshold``, ``budget``, ``visible``, ``superseded``,
-    ``cooldown``, ``masked``. ``text`` is exactly what was, or would have been, sent.
+    ``cooldown``, ``masked``, ``topic``, ``put away``. ``text`` is exactly what was, or would have been, sent.
     """
 
     store: str

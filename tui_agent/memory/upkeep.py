@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -28,6 +28,8 @@ BULK = 20
 """From this many rows on a backup is made before they are removed."""
 
 _LAST_PRUNE = "last prune"
+# Events whose values are a time, or a scope, and not what the fact says.
+_ABOUT_TIME, _ABOUT_PLACE = frozenset({"confirm", "expire", "expiry"}), frozenset({"promote", "demote"})
 
 
 class Memory(Protocol):
@@ -206,7 +208,7 @@ def _health(counts: dict[str, int]) -> tuple[str, bool]:
 @dataclass(frozen=True, slots=True)
 class Happened:
     """One line of the log of facts or working memory. ``zone`` is ``fact`` or ``working``; ``old`` and ``new`` are
-    texts, empty once they were deleted."""
+    texts, empty once they were deleted; ``about`` is what the item says now, while it is there."""
 
     at: str
     zone: str
@@ -215,6 +217,17 @@ class Happened:
     old: str = ""
     new: str = ""
     note: str = ""
+    about: str = ""
+
+    @property
+    def told(self) -> str:
+        """What happened, as one line: the texts before and after, or what it is about, and a time or a reason."""
+        if self.event in _ABOUT_TIME:
+            return f"{self.about} ({self.new or 'until further notice'})" if self.about else self.new
+        said = f"{self.old} → {self.new}" if self.old and self.new else self.new or self.old or self.about
+        if self.event in _ABOUT_PLACE:
+            said = self.about
+        return f"{said} ({self.note})" if said and self.note else said or self.note
 
 
 def happened(memory: Memory, *, item_id: str | None = None, zone: str = "", limit: int = 50) -> list[Happened]:
@@ -233,4 +246,21 @@ def happened(memory: Memory, *, item_id: str | None = None, zone: str = "", limi
             if item_id is None or line.item_id == item_id:
                 found.append(Happened(line.at, "working", line.event, line.item_id, note=line.reason))
     found.sort(key=lambda one: one.at, reverse=True)
-    return found[:limit]
+    return _with_texts(memory.db, found[:limit])
+
+
+def _with_texts(db: Database, lines: list[Happened]) -> list[Happened]:
+    """The lines with what their items say now."""
+    ids = list(dict.fromkeys(line.id for line in lines))
+    said: dict[str, str] = {}
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ", ".join("?" * len(some))
+        for table, text in (
+            ("memory", "fact"),
+            ("quarantine", "text"),
+            ("wm_items", "coalesce(nullif(summary, ''), text)"),
+        ):
+            rows = db.rows(f"SELECT id, {text} AS text FROM {table} WHERE id IN ({marks})", tuple(some))
+            said.update({str(row["id"]): str(row["text"]) for row in rows})
+    return [replace(line, about=said.get(line.id, "")) for line in lines]

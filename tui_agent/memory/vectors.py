@@ -6,7 +6,7 @@ median over the store), because embedders give unrelated texts anything from 0.0
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,14 @@ class VectorHit:
     ref: str
     cosine: float
     calibrated: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a vector index answered: the ids it named as nearest, of all those it holds."""
+
+    named: Collection[str]
+    held: Collection[str]
 
 
 def calibrate(cosines: NDArray[np.float32], background: float | None = None) -> NDArray[np.float32]:
@@ -73,7 +81,7 @@ class VectorTable:
     def __contains__(self, ref: object) -> bool:
         return ref in self._row
 
-    def ids(self) -> Collection[str]:
+    def ids(self) -> Set[str]:
         """The ids that have a vector."""
         return self._row.keys()
 
@@ -82,7 +90,8 @@ class VectorTable:
         fresh = [ref for ref in vectors if ref not in self._row]
         if not self._ids:
             size = next((len(vector) for vector in vectors.values()), 0)
-            self._matrix = np.zeros((max(64, len(fresh)), size), dtype=np.float32)
+            # With some rows to spare, so that the next facts need no copy of the whole; unused rows cost no memory.
+            self._matrix = np.zeros((max(64, len(fresh) * 9 // 8), size), dtype=np.float32)
         needed = len(self._ids) + len(fresh)
         if needed > len(self._matrix):
             grown = np.zeros((max(needed, len(self._matrix) * 5 // 4), self._matrix.shape[1]), dtype=np.float32)
@@ -109,14 +118,29 @@ class VectorTable:
             self._matrix[row] = self._matrix[len(self._ids)]
         self._matrix[len(self._ids)] = 0.0
 
-    def search(self, query: Vector, limit: int, also: Collection[str] = ()) -> dict[str, VectorHit]:
-        """The nearest ``limit`` ids and those of ``also``, with their cosines; nothing when the dimension differs."""
+    def search(
+        self, query: Vector, limit: int, also: Collection[str] = (), near: Neighbours | None = None
+    ) -> dict[str, VectorHit]:
+        """The nearest ``limit`` ids and those of ``also``, with their cosines; nothing when the dimension differs.
+
+        Where an index has named ``near`` ones, no other of the ids it holds is a candidate. How near each is is always
+        computed here, so that a score does not depend on whether the index was asked.
+        """
         count = len(self._ids)
         if not count or len(query) != self._matrix.shape[1]:
             return {}
         cosines = self._matrix[:count] @ query.astype(np.float32, copy=False)
         calibrated = calibrate(cosines)
+        chosen = cosines if near is None else self._only(cosines, near)
         wanted = min(max(0, limit), count)
-        rows = np.argpartition(-cosines, wanted - 1)[:wanted].tolist() if wanted else []
+        rows = np.argpartition(-chosen, wanted - 1)[:wanted].tolist() if wanted else []
+        rows = [row for row in rows if chosen[row] > -np.inf]
         rows += [self._row[ref] for ref in also if ref in self._row]
         return {self._ids[n]: VectorHit(self._ids[n], float(cosines[n]), float(calibrated[n])) for n in rows}
+
+    def _only(self, cosines: NDArray[np.float32], near: Neighbours) -> NDArray[np.float32]:
+        """The cosines of what the index named and of what it does not hold; the others count as infinitely far."""
+        passed_over = [row for ref, row in self._row.items() if ref in near.held and ref not in near.named]
+        chosen: NDArray[np.float32] = cosines.copy()
+        chosen[passed_over] = -np.inf
+        return chosen

@@ -129,17 +129,26 @@ class WorkingMemory(Reading):
         self._index.register([item])
         self._note(item, "hot", new=True)
         if vector is None and self._vectors.present and item.text.strip():
-            embedding = asyncio.ensure_future(self._vectors.embed([item.text], "document"))
-            await asyncio.sleep(0)  # an embedder that answers at once goes into the same transaction
-            if not embedding.done():
-                await self._flush()  # the text is safe before the embedder has said anything
-            vector = (await embedding)[0]
+            vector = await self._embedded(item.text)
         if vector is not None:
             await self._set_vector(item, vector)
         self._hold_pins(item)
         self._balance()
         await self._flush()
         return ItemId(item.id, "hot" if item.row >= 0 else "cold", whole=not item.shown)
+
+    async def _embedded(self, text: str) -> Any | None:
+        """The vector of a text. An embedder that answers at once leaves it all to one transaction; while another one
+        works, what is noted is written, so the text is safe before it has answered, or failed."""
+        loop = asyncio.get_running_loop()
+        writing: list[asyncio.Task[None]] = []
+        turn = loop.call_soon(lambda: writing.append(loop.create_task(self._flush())))
+        try:
+            return (await self._vectors.embed([text], "document"))[0]
+        finally:
+            turn.cancel()
+            if writing:
+                await writing[0]
 
     async def note(self, text: str, *, pin: bool = True, source: str = "") -> ItemId:
         """The agent's own conclusion, pinned unless told otherwise.

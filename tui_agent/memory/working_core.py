@@ -49,6 +49,7 @@ class Core(Stored):
                     self._rename(row[2])
                     for item in items:
                         if item.id not in self._hot.items:
+                            item.tokens = 0  # counted anew: it may be another model's counter now
                             self._take_in(item)
                 else:
                     for item in items:

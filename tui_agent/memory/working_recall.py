@@ -154,6 +154,8 @@ class Recalling(Core):
             item, zone = (mine, "part") if mine is not None else loaded.get(hit.id, (None, ""))
             if item is None:
                 continue
+            if mine is None:
+                item.tokens = 0  # counted anew: it may be another model's counter now
             if not await self._fits_in(item, zone, query, left, most, first=not staged):
                 near.insert(0, self._explained(hit, "budget"))
                 continue
@@ -213,10 +215,11 @@ class Recalling(Core):
         self._take_in(item)
         self._note(item, "hot", new=copied, vector=copied, claim=not copied)
 
-    async def bring_back(self, item_id: str, *, as_it_was: bool = False) -> ItemId | None:
+    async def bring_back(self, item_id: str, *, as_it_was: bool = False, found: bool = False) -> ItemId | None:
         """Brings one put-away item back, whatever its cooldown; ``None`` when there is no such item.
 
         With ``as_it_was`` it gets its kind and pin back (undo of putting away), else it comes back as ``recalled``.
+        ``found`` says for the log that a search brought it, and nobody asked for this one.
         The id may be given by its ending, as shown to the model. The id returned differs for an item that another
         session keeps hot: that one gets a copy.
         """
@@ -230,6 +233,7 @@ class Recalling(Core):
                     return None
                 item_id, loaded = full, await run(self.store.items, self._scope, [full], self._vectors.identity)
             item, zone = loaded[item_id]
+            item.tokens = 0  # counted anew: it may be another model's counter now
             if item_id in self._hot.items or (zone == "hot" and item.session_id == self.session_id):
                 return None
             pinned = item.pinned
@@ -245,7 +249,8 @@ class Recalling(Core):
             self._enter(item, zone)
             self._hold_pins(item)
             self._balance(keep=frozenset([item.id]))
-            self._tell("brought_back", item, f"“{item.label}” was brought back.", "asked for", automatic=False)
+            how, reason = ("came back: it fits the question", "found") if found else ("was brought back", "asked for")
+            self._tell("brought_back", item, f"“{item.label}” {how}.", reason, automatic=False)
             await self._flush()
             return ItemId(item.id, whole=not item.shown)
 

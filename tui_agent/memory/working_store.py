@@ -210,7 +210,8 @@ class Stored:
         if calibration.total is not None and self._calibrated_for and calibration.version != self._calibration_saved:
             batch.calibration = (self._calibrated_for, calibration.count, calibration.total.copy())
         try:
-            taken = await self.store.db.run(self.store.write, batch)
+            run = self.store.db.run_small if batch.small else self.store.db.run
+            taken = await run(self.store.write, batch)
         except BaseException as error:
             self._keep(pending, log)
             if not isinstance(error, StoreError):

@@ -48,6 +48,8 @@ def _table() -> Iterator[Action]:
         ("sessions", "ctrl+l", "sessions", "Open an earlier session or start a new one.", "fp"),
         ("remembered", "f5", "remembered", "Show everything that is remembered, and what waits for approval.", "fp"),
         ("context", "f6", "context", "Show the exact prompt, part by part.", "p"),
+        ("review", "f7", "review", "Go through what is old, new, waiting or better looked up.", "fp"),
+        ("log", "f8", "log", "Show what happened to memory, newest first.", "p"),
         ("theme", "f9", "theme", "Switch to the next theme.", "p"),
         ("interrupt", "ctrl+c", "quit", "Copy what is selected; twice, quit.", "p"),
         ("leave", "ctrl+q", "quit", "Quit. The draft is kept.", "fp"),
@@ -64,6 +66,7 @@ def _table() -> Iterator[Action]:
         ("copy", "alt+y", "copy", "Copy the selected answer."),
         ("save", "ctrl+s", "save", "Save the sentence that was not saved."),
         ("undo", "alt+u", "undo", "Take back the last change of memory."),
+        ("again", "alt+r", "ask again", "Stop the running answer and send the same message once more."),
         ("to_end", "alt+end", "newest", "Go to the newest message and follow it."),
     )  # fmt: skip
     yield from rows(
@@ -88,6 +91,9 @@ def _table() -> Iterator[Action]:
         ("save", "s", "save", "Save the sentence that was not saved."),
         ("retry", "r", "again", "Continue an answer that was cut off, or ask again after a failure."),
         ("undo", "u", "undo", "Take back the last change of memory."),
+        ("larger", "L", "larger window", "Ask again with a larger window, when the model did not see the beginning."),
+        ("shorter", "O", "without output", "Ask again without tool output, when the model did not see the beginning."),
+        ("ignore", "i", "ignore", "Leave an answer as it is whose model did not see the beginning."),
         ("first", "g,home", "oldest", "Go to the first message."),
         ("last", "G,end", "newest", "Go to the newest message and follow it."),
     )  # fmt: skip
@@ -130,7 +136,11 @@ def _table() -> Iterator[Action]:
         ("confirm", "c", "confirm", "Confirm that it still holds today.", "f"),
         ("correct", "e", "correct", "Correct the text; the old one stays in the history.", "f"),
         ("expire", "x", "expire", "It no longer holds: keep it in the history only.", "f"),
-        ("delete", "D", "delete forever", "Destroy it everywhere; asks first.", "f"),
+        ("until", "h", "holds until", "Set until when it holds: a date, a number of days, or never.", "f"),
+        ("undo_correction", "U", "undo correction", "Go back to what it replaced; the correction is gone.", "f"),
+        ("promote", "P", "all projects", "Keep it for all your projects, or for this one only again.", "f"),
+        ("delete", "D", "delete forever", "Destroy it everywhere, with all it replaced; asks first.", "f"),
+        ("allow", "v", "every topic", "Recall it again for the topics it was left out for.", "f"),
         ("approve", "a", "approve", "Let the proposal into memory.", "f"),
         ("reject", "n", "reject", "Throw the proposal away.", "f"),
         ("close", "escape,q", "close", "Close.", "f"),
@@ -138,13 +148,78 @@ def _table() -> Iterator[Action]:
         ("undo", "u", "undo", "Take back the last change of memory.", "f"),
     )  # fmt: skip
     yield from rows(
+        "why", "Why it was recalled", *common,
+        ("wrong", "c", "wrong", "It is wrong: correct the text.", "f"),
+        ("outdated", "x", "outdated", "It no longer holds: keep it in the history only.", "f"),
+        ("put_away", "f", "not now", "Do not recall it again in this session.", "f"),
+        ("pin", "p", "pin", "Pin the item, or let the pin go.", "f"),
+        ("never", "n", "never for this topic", "Do not recall it for questions like this one any more.", "f"),
+        ("quote", "g", "go to message", "Go to the message it is from.", "f"),
+        ("without", "a", "ask without it", "Ask the same question without it, and show both answers.", "f"),
+        ("inspect", "enter", "inspect", "Show everything known of the item.", "f"),
+        ("copy", "y", "copy", "Copy the explanation."),
+        ("undo", "u", "undo", "Take back the last change of memory.", "f"),
+        ("close", "escape,q,w", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "compare", "Two answers compared",
+        ("stop", "s", "stop", "Stop the second answer.", "f"),
+        ("copy", "y", "copy", "Copy both answers.", "f"),
+        ("close", "escape,q", "close", "Close; nothing of it is kept.", "f"),
+    )  # fmt: skip
+    yield from rows(
         "remembered", "Remembered", *common,
         ("inspect", "enter", "inspect", "Show everything known of the item.", "f"),
         ("approve", "a", "approve", "Let the waiting proposal into memory.", "f"),
         ("reject", "n", "reject", "Throw the waiting proposal away.", "f"),
         ("confirm", "c", "confirm", "Confirm that it still holds today.", "f"),
+        ("correct", "e", "correct", "Correct the text; the old one stays in the history.", "f"),
+        ("expire", "x", "expire", "It no longer holds: keep it in the history only."),
+        ("until", "h", "holds until", "Set until when it holds: a date, a number of days, or never."),
+        ("delete", "D", "delete forever", "Destroy it everywhere, with all it replaced; asks first."),
         ("search", "slash", "search", "Show only what contains a text.", "f"),
         ("undo", "u", "undo", "Take back the last change of memory.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "review", "Review", *common,
+        ("next_part", "tab,right", "next part", "Go to the next part of the review.", "f"),
+        ("previous_part", "shift+tab,left", "part before", "Go to the part before."),
+        ("inspect", "enter", "inspect", "Show everything known of the item.", "f"),
+        ("approve", "a", "approve", "Let the waiting proposal into memory.", "f"),
+        ("reject", "n", "reject", "Throw the waiting proposal away.", "f"),
+        ("confirm", "c", "confirm", "It was checked and still holds today.", "f"),
+        ("correct", "e", "correct", "Correct the text; the old one stays in the history.", "f"),
+        ("expire", "x", "expire", "It no longer holds: keep it in the history only.", "f"),
+        ("until", "h", "holds until", "Set until when it holds: a date, a number of days, or never.", "f"),
+        ("delete", "D", "delete forever", "Destroy it everywhere, with all it replaced; asks first.", "f"),
+        ("search", "slash", "search", "Show only what contains a text."),
+        ("undo", "u", "undo", "Take back the last change of memory.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "log", "Log of changes", *common,
+        ("inspect", "enter", "inspect", "Show everything known of the item.", "f"),
+        ("zone", "z", "facts or all", "Show all changes, those of facts, or moves of the working memory.", "f"),
+        ("search", "slash", "search", "Show only what contains a text.", "f"),
+        ("undo", "u", "undo", "Take back the last change of memory.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "handoff", "Hand-off", *common,
+        ("confirm", "c,space", "confirm", "This part is right; press again to take that back.", "f"),
+        ("edit", "e,enter", "edit", "Change the text of the part.", "f"),
+        ("add", "o", "add", "Add a requirement.", "f"),
+        ("drop", "d", "drop", "Leave the requirement out.", "f"),
+        ("redraft", "r", "draft anew", "Draft the packet from the conversation again."),
+        ("copy", "y", "copy", "Copy the packet as JSON.", "f"),
+        ("save", "s", "save", "Write the packet to a file in the project.", "f"),
+        ("view", "v", "view", "Show the packet as it will be handed on.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "sharing", "Sharing",
+        ("switch", "s", "share or keep private", "Let git take the team's part of the memory, or none of it.", "f"),
         ("close", "escape,q", "close", "Close.", "f"),
     )  # fmt: skip
     yield from rows(
@@ -152,6 +227,30 @@ def _table() -> Iterator[Action]:
         ("choose", "enter", "choose", "Choose the highlighted row.", "f"),
         ("new", "n", "new", "Start a new session.", "f"),
         ("search", "slash", "search", "Search.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "models", "Models", *common,
+        ("choose", "enter", "use", "Use the model from the next message on.", "f"),
+        ("pull", "p", "download", "Download a model, or go on with a download.", "f"),
+        ("stop", "x", "stop download", "Stop a download; what arrived stays.", "f"),
+        ("unload", "u", "unload", "Free the memory of the model now.", "f"),
+        ("probe", "t", "try tools", "Ask the model to call a tool, and remember how it does.", "f"),
+        ("refresh", "r", "refresh", "Ask the server again."),
+        ("search", "slash", "search", "Show only names that contain a text.", "f"),
+        ("close", "escape,q", "close", "Close.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "setup", "First run", *common,
+        ("choose", "enter", "choose", "Choose the highlighted answer; its number does the same.", "f"),
+        ("stop", "x", "stop", "Stop what is going on; what was downloaded stays.", "f"),
+        ("close", "escape,q", "not now", "Leave it for now; /setup opens it again.", "f"),
+    )  # fmt: skip
+    yield from rows(
+        "doctor", "Doctor",
+        ("again", "r", "look again", "Look at everything again.", "f"),
+        ("all", "a", "all or faults", "Show all checks, or only what is wrong.", "f"),
+        ("copy", "y", "copy", "Copy the page.", "f"),
         ("close", "escape,q", "close", "Close.", "f"),
     )  # fmt: skip
     yield from rows(

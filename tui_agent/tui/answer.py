@@ -16,7 +16,7 @@ from tui_agent.tui.streaming import StreamingMarkdown
 from tui_agent.tui.text import arguments, clean, clock, one_line, plural, short, tail_id
 
 if TYPE_CHECKING:
-    from tui_agent.agent.events import MemoryChanged, SaveMissing, TurnFinished
+    from tui_agent.agent.events import MemoryChanged, NotSeen, SaveMissing, TurnFinished
     from tui_agent.agent.views import ToolRow, TranscriptEntry
     from tui_agent.memory.types import RecallRecord
 
@@ -148,6 +148,8 @@ class AnswerEntry(Entry):
         self.memory_line = ""
         self.missing: SaveMissing | None = None
         self.saved_as = ""
+        self.unseen: NotSeen | None = None
+        self.unseen_ignored = False
         self.tokens_per_second: float | None = None
         self.question = ""
 
@@ -163,6 +165,7 @@ class AnswerEntry(Entry):
         answer.status, answer.recall, answer.memory_line = entry.status, entry.recall, one_line(entry.memory_line)
         answer.recall_known = entry.recall is not None
         answer.tokens_per_second = entry.tokens_per_second
+        answer.unseen = entry.unseen
         answer.finish_parts()
         answer.live = False
         return answer
@@ -282,6 +285,7 @@ class AnswerEntry(Entry):
         if self.live and not self.parts and not self.thinking:
             lines.append(Line(Content.styled("…", "$quiet")))
         lines.extend(self._ending(width, view))
+        lines.extend(self._not_seen(width, view))
         quiet = [*self._recalled(width, view), *self._memory(width, view), *self._missing(width, view)]
         return [*lines, *([Line(Content(""))] if quiet else []), *quiet]
 
@@ -324,6 +328,26 @@ class AnswerEntry(Entry):
         if view.selected:
             lines[-1] = spread(lines[-1], Content.styled(view.hint("retry", again), "$act"), width)
         return [Line(Content("")), *map(Line, lines)] if self.parts else [Line(line) for line in lines]
+
+    def _not_seen(self, width: int, view: View) -> list[Line]:
+        unseen = self.unseen
+        if unseen is None or self.live:
+            return []
+        if unseen.refused:
+            said = f"The model saw nothing of this: about {unseen.sent:,} tokens do not fit its window."
+        else:
+            said = f"The model did not see the beginning: about {unseen.sent:,} tokens were sent, {unseen.read:,} read."
+        style = "$quiet" if self.unseen_ignored else "$warning"
+        lines = [Line(line) for line in wrapped(text(said, style), width, first=("▲ ", style), rest="  ")]
+        if view.selected and not self.unseen_ignored:
+            keys = [
+                view.hint("larger", f"ask again with {unseen.larger:,} tokens") if unseen.larger else "",
+                view.hint("shorter", "ask again without tool output") if unseen.tool_tokens else "",
+                view.hint("ignore", "ignore"),
+            ]
+            hint = Content.styled(" · ".join(key for key in keys if key), "$act")
+            lines += [Line(line) for line in wrapped(hint, width, first="  ", rest="  ")]
+        return lines
 
     def _recalled(self, width: int, view: View) -> list[Line]:
         record = self.recall

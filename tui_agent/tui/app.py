@@ -187,7 +187,12 @@ class TuiAgentApp(CommandingApp):
         self.session = session
         self._unsubscribe = session.subscribe(self._background)
         self.chat.connected()
-        self.fetch(session.start(), lambda _: self.chat.refresh_server(), owner=self.chat)
+        self.fetch(session.start(), lambda _: self._started(session), owner=self.chat)
+
+    def _started(self, session: SessionLike) -> None:
+        self.chat.refresh_server()
+        if not session.server.ready and session.setup is not None:
+            self.chat.call_after_refresh(self.first_run)  # a screen under a panel is not refreshed any more
 
     def _background(self, event: Event) -> None:
         self.chat.post_message(Happened(event, in_turn=False, answered=self.acting > 0))

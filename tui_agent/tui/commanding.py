@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.tui import commands
 from tui_agent.tui.actions import BY_ID
 from tui_agent.tui.host import HostApp
 from tui_agent.tui.text import one_line
+
+if TYPE_CHECKING:
+    from tui_agent.agent.firstrun import Surroundings
+    from tui_agent.agent.views import ActionResult
+
+TYPING_PAUSE_S = 1.0
 
 
 class CommandingApp(HostApp):
@@ -17,6 +23,7 @@ class CommandingApp(HostApp):
     def __init__(self, on_theme: Callable[[str], None] | None) -> None:
         super().__init__()
         self._on_theme = on_theme
+        self._quiet_draft = ""
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -73,13 +80,78 @@ class CommandingApp(HostApp):
                 self.say(
                     f"The goal is: {session.goal}" if session.goal else "There is no goal yet; /goal TEXT sets one."
                 )
+        elif name == "note":
+            self.act(session.note(argument))
         elif name == "rebuild":
             self.act(session.rebuild_prompt())
+        elif name == "reindex":
+            self.act(session.reindex(), lambda _: self.chat.refresh_server())
         elif name == "new":
             self.switch("new")
         elif name == "search":
             self._search(argument)
+        else:
+            self._open_screen(name)
         return True
+
+    def _open_screen(self, name: str) -> None:
+        """A screen that has a command and no key."""
+        if name == "handoff":
+            from tui_agent.tui.screens.handoff import HandoffScreen
+
+            self._panel(HandoffScreen())
+        elif name == "rules":
+            from tui_agent.tui.screens.upkeep import FilesScreen
+
+            self._panel(FilesScreen())
+        elif name == "share":
+            from tui_agent.tui.screens.upkeep import SharingScreen
+
+            self._panel(SharingScreen())
+        elif name == "learned":
+            from tui_agent.tui.screens.learned import LearnedScreen
+
+            self._panel(LearnedScreen())
+        elif name == "setup":
+            self.first_run(asked=True)
+        elif name == "doctor":
+            from tui_agent.tui.screens.doctor import DoctorScreen
+
+            self._panel(DoctorScreen())
+
+    def first_run(self, *, asked: bool = False) -> None:
+        """Ask what is missing for an answer. Without being ``asked`` for it waits for a pause in typing, so that no
+        letter of a message becomes an answer."""
+        session = self.session
+        setup = session.setup if session is not None else None
+        if session is None or setup is None:
+            self.say("Not connected yet.", "warning")
+            return
+        draft = self.chat.composer.draft
+        if not asked and draft != self._quiet_draft:
+            self._quiet_draft = draft
+            self.set_timer(TYPING_PAUSE_S, self.first_run)
+            return
+        current = setup
+
+        def found(facts: Surroundings) -> None:
+            from tui_agent.tui.screens.setup import SetupScreen
+
+            if facts.state == "ready":
+                if not session.server.ready:  # it came up just now
+                    self.fetch(current.connect(), self._set_up, owner=self.chat)
+                elif asked:
+                    self.say(f"Everything is there: {session.server.model} answers.")
+                return
+            if not any(isinstance(screen, SetupScreen) for screen in self.screen_stack):
+                self.push_screen(SetupScreen(current, facts), lambda outcome: self._set_up(outcome == "ready"))
+
+        self.fetch(current.look(), found, owner=self.chat)
+
+    def _set_up(self, ready: bool) -> None:
+        self.chat.refresh_server()
+        if ready and self.session is not None:
+            self.say(f"{self.session.server.model} answers from now on.")
 
     def _search(self, words: str) -> None:
         from tui_agent.tui.screens.lists import FoundScreen
@@ -102,8 +174,17 @@ class CommandingApp(HostApp):
 
     def switch_model(self, name: str | None) -> None:
         """Use another model from the next message on."""
-        if self.session is not None and name:
-            self.act(self.session.switch_model(name), lambda result: self.chat.refresh_server())
+        session = self.session
+        if session is None or not name:
+            return
+
+        def done(result: ActionResult) -> None:
+            self.chat.refresh_server()
+            if "allow" in result.extra and session.setup is not None:
+                session.setup.model = name
+                self.first_run(asked=True)
+
+        self.act(session.switch_model(name), done)
 
     def use_theme(self, name: str) -> None:
         """The user chose a theme."""
@@ -136,7 +217,7 @@ class CommandingApp(HostApp):
         self.action_command_palette()
 
     def action_model(self) -> None:
-        from tui_agent.tui.screens.lists import ModelsScreen
+        from tui_agent.tui.screens.models import ModelsScreen
 
         self._panel(ModelsScreen(), self.switch_model)
 
@@ -149,6 +230,16 @@ class CommandingApp(HostApp):
         from tui_agent.tui.screens.lists import RememberedScreen
 
         self._panel(RememberedScreen(), lambda _: self.chat.refresh_panes())
+
+    def action_review(self) -> None:
+        from tui_agent.tui.screens.review import ReviewScreen
+
+        self._panel(ReviewScreen(), lambda _: self.chat.refresh_panes())
+
+    def action_log(self) -> None:
+        from tui_agent.tui.screens.upkeep import LogScreen
+
+        self._panel(LogScreen())
 
     def action_context(self) -> None:
         from tui_agent.tui.screens.pages import ContextScreen

@@ -11,6 +11,7 @@ from textual.app import App
 from textual.message import Message
 from textual.widget import Widget
 
+from tui_agent.tui.downloads import Downloads
 from tui_agent.tui.keymap import Keymap
 from tui_agent.tui.screens.chat import ChatScreen
 from tui_agent.tui.text import clean, one_line, short
@@ -46,6 +47,7 @@ class HostApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.acting = 0
+        self.downloads = Downloads(self)
 
     # -- work for screens ----------------------------------------------------------------------------------------------
 

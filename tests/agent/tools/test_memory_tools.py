@@ -28,7 +28,7 @@ def test_paths_are_understood_as_they_are_written(given: str, path: str) -> None
 
 
 def test_headings_rules_and_list_marks_are_no_statements() -> None:
-    text = "# User\n\n- Name: Kacper\n* prefers pnpm\n---\n1. tests first\n"
+    text = "# User\n\nAbout the user:\n- Name: Kacper\n* prefers pnpm\n---\n1. tests first\n"
     assert proposals_of(text) == ["Name: Kacper", "prefers pnpm", "tests first"]
 
 
@@ -94,3 +94,24 @@ async def test_memory_files_are_read_and_listed(desk: Desk) -> None:
     listed, read = of(events, ToolFinished)
     assert "AGENTS.md" in listed.result
     assert "User Preferences" in read.result
+
+
+async def test_history_search_finds_by_words_in_any_form_and_never_the_question_itself(desk: Desk) -> None:
+    desk.backend.queue(answer("Noted, staging it is."))
+    await desk.say("Wdrażamy moduł płatności z gałęzi staging.")
+    await desk.say("The release is 50% done.")
+    await desk.say("Something else entirely.")
+    desk.backend.queue(
+        calling(call("search_history", {"query": "wdrażania modułów płatności"})),
+        calling(call("search_history", {"query": "50%"})),
+        calling(call("search_history", {"query": "kangaroo jumping", "role": "user"})),
+        answer("Found."),
+    )
+    events = await desk.say("Search for wdrażania modułów płatności, 50% and kangaroo jumping, please.")
+    polish, literal, none = (event.result for event in of(events, ToolFinished))
+    assert polish.startswith("Found ")
+    assert "message(s):\n\n[" in polish
+    assert polish.split("\n\n")[1].endswith("User: Wdrażamy moduł płatności z gałęzi staging.")
+    assert "Search for" not in polish
+    assert literal.startswith("Found 1 message(s):")
+    assert none == "No messages found matching 'kangaroo jumping'"

@@ -428,7 +428,7 @@ async def test_progress_says_what_takes_time(engine: Engine) -> None:
 
 async def _until(condition: Any, timeout: float = 10.0) -> None:
     async def wait() -> None:
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event to offer
+        while not condition():
             await asyncio.sleep(0.005)
 
     await asyncio.wait_for(wait(), timeout)

@@ -50,7 +50,7 @@ def alive(pid: int) -> bool:
 
 async def until(condition: Callable[[], bool], timeout: float = 15.0) -> None:
     async def wait() -> None:
-        while not condition():  # noqa: ASYNC110 - another process decides
+        while not condition():
             await asyncio.sleep(0.02)
 
     await asyncio.wait_for(wait(), timeout)

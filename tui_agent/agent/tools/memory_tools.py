@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.agent.events import Event, MemoryChanged
 from tui_agent.agent.prompt import render_item
 from tui_agent.agent.tools.base import JSON, Param, Tool, ToolResult, TurnContext, failed
+from tui_agent.agent.tools.conversation import SearchMessages, search_conversation
+from tui_agent.memory.extraction_parse import read_kind
 from tui_agent.memory.files import EditRefused
-from tui_agent.memory.types import Action, Fact, Origin, Proposal, RecallRecord, Verdict, kind_of
+from tui_agent.memory.types import Action, Fact, Origin, Proposal, RecallRecord, Verdict
 
 if TYPE_CHECKING:
     from tui_agent.agent.stores import Stores
@@ -48,11 +50,11 @@ def memory_path(path: str) -> str:
 
 
 def proposals_of(text: str) -> list[str]:
-    """The statements in a text a model wants to append: one a line, without headings, rules and list marks."""
+    """The statements in a text a model wants to append: one a line, without headings ("Log:"), rules and list marks."""
     result = []
     for line in text.splitlines():
         bare = _LIST_MARK.sub("", line).strip()
-        if not bare or bare.startswith("#") or set(bare) <= set("-=_*`~ "):
+        if not bare or bare.startswith("#") or bare.endswith(":") or set(bare) <= set("-=_*`~ "):
             continue
         result.append(bare)
     return result
@@ -90,9 +92,15 @@ def verdict_text(verdict: Verdict) -> str:
     return f"Not saved. {verdict.reason}"
 
 
-def memory_tools(stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, keep_messages: int) -> list[Tool]:
+def memory_tools(
+    stores: Stores,
+    recall_for: RecallFor,
+    save_todos: SaveTodos,
+    keep_messages: int,
+    search_messages: SearchMessages | None = None,
+) -> list[Tool]:
     """The tools over ``stores``; ``recall_for`` searches facts, put-away items, files and messages."""
-    handlers = _Handlers(stores, recall_for, save_todos)
+    handlers = _Handlers(stores, recall_for, save_todos, search_messages)
     return [
         Tool(
             "edit_file",
@@ -136,7 +144,10 @@ def memory_tools(stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, k
 
 
 class _Handlers:
-    def __init__(self, stores: Stores, recall_for: RecallFor, save_todos: SaveTodos) -> None:
+    def __init__(
+        self, stores: Stores, recall_for: RecallFor, save_todos: SaveTodos, search_messages: SearchMessages | None
+    ) -> None:
+        self._search_messages = search_messages
         self._stores = stores
         self._recall_for = recall_for
         self._save_todos = save_todos
@@ -248,7 +259,7 @@ class _Handlers:
         fact = str(args.get("fact") or "").strip()
         if not fact:
             return failed("The fact is empty. Give one statement of the user.")
-        kind = kind_of(args["category"]) if args.get("category") else None
+        kind = read_kind(args["category"]) if args.get("category") else None
         importance = min(10, max(1, int(args.get("importance") or 5)))
         statements = proposals_of(fact) or [fact]
         verdicts = [await self._admit(s, "remember", turn, kind=kind, importance=importance) for s in statements]
@@ -267,13 +278,15 @@ class _Handlers:
     async def search_history(self, args: JSON, turn: TurnContext) -> ToolResult:
         query = str(args.get("query") or "").strip()
         role = str(args.get("role") or "").strip().casefold() or None
-        text = await self._stores.db.run(
-            self._stores.history.search_history_text,
+        found = await search_conversation(
+            self._stores,
+            self._search_messages,
             query,
             limit=int(args.get("limit") or 10),
             role=role if role in ("user", "assistant") else None,
-            session_id=turn.session_id,
+            turn=turn,
         )
+        text = self._stores.history.found_text(query, found)
         return ToolResult(True, text, text.splitlines()[0], source=f"history {query!r}")
 
     async def write_todos(self, args: JSON, turn: TurnContext) -> ToolResult:

@@ -30,11 +30,12 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         self._count = count
         self.cap = cap
+        self.most: int | None = None
 
     @property
     def schemas(self) -> list[JSON]:
-        """The ``tools`` of a request; equal bytes for equal tools."""
-        return [tool.schema() for tool in self._tools.values()]
+        """The ``tools`` of a request, the first ``most`` of them; equal bytes for equal tools."""
+        return [tool.schema() for tool in list(self._tools.values())[: self.most]]
 
     async def run(self, call: ToolCall, turn: TurnContext) -> tuple[ToolCall, ToolResult]:
         """Validate and run one call. Never raises for what a model or a file can do wrong."""

@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         prog="python -m tui_agent.llm.embedded", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--model", type=Path, help="a GGUF file; the built-in model when not given")
+    parser.add_argument("--name", default="", help="what the file's model is called; from the file's name if not given")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--num-ctx", type=int, default=8192, help="window in tokens")
     parser.add_argument("--threads", type=int, help="one per physical core when not given")
@@ -117,6 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.model is not None:
             model = describe(options.model)
+            model = replace(model, name=options.name) if options.name else model
         else:
             model = BUILT_IN
             if not assembled_path(models_dir).is_file():

@@ -85,6 +85,7 @@ class EmbeddedEngine:
 
     Args:
         gguf: a model file of the user's; the built-in model when not given.
+        name: what that model is called; made from the file's name when not given.
         num_ctx: window in tokens to load the model with.
         models_dir: where the built-in model is unpacked (1.1 GB).
         slots_dir: where states of the prompt's fixed part are stored.
@@ -96,6 +97,7 @@ class EmbeddedEngine:
         self,
         *,
         gguf: str | Path | None = None,
+        name: str = "",
         num_ctx: int = 8192,
         models_dir: Path | None = None,
         slots_dir: Path | None = None,
@@ -107,6 +109,7 @@ class EmbeddedEngine:
         self.slots_dir = (slots_dir or cache / "slots").absolute()
         self.log_path = (log_path or self.models_dir / "engine.log").absolute()
         self.gguf = None if gguf is None else Path(gguf).expanduser().absolute()
+        self.name = name
         self.num_ctx = num_ctx
         self.threads = threads
         self.url = ""
@@ -181,6 +184,8 @@ class EmbeddedEngine:
         ]
         if self.gguf is not None:
             command += ["--model", str(self.gguf)]
+            if self.name:
+                command += ["--name", self.name]
         if self.threads is not None:
             command += ["--threads", str(self.threads)]
         try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 JSON = dict[str, Any]
+# The name of the one tool a client offers to find out whether a model can call tools at all.
+PROBE_TOOL = "say_ready"
 
 
 @dataclass(slots=True)
@@ -45,6 +47,12 @@ class ChatRequest:
             and not self.messages[-1].get("content")
             and not self.messages[-1].get("images")
         )
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether this request only asks whether the model can call tools: its one tool has the probe's name."""
+        names = [(tool.get("function") or {}).get("name") for tool in self.tools]
+        return names == [PROBE_TOOL]
 
 
 @dataclass(slots=True)

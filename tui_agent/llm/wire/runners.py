@@ -36,7 +36,9 @@ class Runner:
 
 @dataclass(slots=True)
 class Runners:
-    """All loaded models. ``loads`` counts every load, ``reloads`` those that replaced a runner with other options."""
+    """All loaded models. ``loads`` counts every load, ``reloads`` those that replaced a runner with other options,
+    ``evictions`` those that had to go because no more than ``max_loaded`` fit. A server short of memory gives
+    ``most_ctx`` tokens of window, whatever it is asked for."""
 
     parallel: int = 1
     default_ctx: int = 4096
@@ -44,8 +46,11 @@ class Runners:
     spare_prompts: int = 0
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    max_loaded: int | None = None
+    most_ctx: int | None = None
     loads: int = 0
     reloads: int = 0
+    evictions: int = 0
     aborted_loads: int = 0
     _loaded: dict[str, Runner] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -63,13 +68,16 @@ class Runners:
 
         ``delay`` and ``error`` say how a load that becomes necessary goes. Cancelling aborts the load.
         """
-        wanted = load_options(options, model.context_length, self.default_ctx)
+        wanted = load_options(
+            options, min(model.context_length, self.most_ctx or model.context_length), self.default_ctx
+        )
         async with self._locks.setdefault(model.name, asyncio.Lock()):
             self._expire()
             runner = self._loaded.get(model.name)
             fresh = runner is None or runner.options != wanted or error is not None
             if fresh:
                 old = self._loaded.pop(model.name, None)
+                self._make_room()
                 await self._load(delay, error)
                 self.loads += 1
                 self.reloads += old is not None
@@ -88,6 +96,15 @@ class Runners:
                 runner.keep_alive = keep_alive
             self._touch(runner)
             return runner, fresh
+
+    def _make_room(self) -> None:
+        """Evict idle runners, the one that would go first at first, until one more model fits."""
+        while self.max_loaded is not None and len(self._loaded) >= self.max_loaded:
+            idle = [one for one in self._loaded.values() if not one.in_flight]
+            if not idle:
+                return
+            del self._loaded[min(idle, key=lambda one: one.expires_at).model.name]
+            self.evictions += 1
 
     async def _load(self, delay: float, error: Fail | None) -> None:
         try:

@@ -27,15 +27,15 @@ from .gojson import dumps
 from .names import parse_name
 from .objects import chat_line
 from .prompt import ByteTokenizer, Tokenizer, answer_text, fit
+from .pulls import Download, PullStep
 from .runners import Runner, Runners
-from .script import Calls, Cut, Done, Fail, Gate, Joined, Raw, Reply, Say, Script, Step, Stop, Think, Wait
+from .script import Calls, Cut, Done, Fail, Gate, Joined, Raw, Reply, Say, Script, Step, Stop, Think, Wait, call
 
 # Made-up speeds (nanoseconds a token), so that metrics look alive and are the same in every run.
 _LOAD_NS, _WARM_NS, _READ_NS, _WRITE_NS = 1_500_000_000, 20_000_000, 1_000_000, 10_000_000
 
 Predicate = Callable[[ChatRequest], bool]
 Source = Script | str | Callable[[ChatRequest], Script | str]
-PullStep = JSON | Wait | Gate | Raw | Fail | Cut
 
 
 @dataclass(slots=True)
@@ -61,6 +61,10 @@ class ScriptedBackend:
         parallel: requests one model answers at once; more wait without a word.
         default_ctx: window when the request does not ask for one.
         spare_prompts: displaced prompt states kept in RAM (llama.cpp keeps some; 0 shows the worst case).
+        tool_calling: how a probe of tool calling (see :attr:`ChatRequest.is_probe`) is answered, by model name:
+            ``native`` (a structured call), ``text`` (a fenced call in the text) or ``none``. Others answer natively.
+        max_loaded: models that fit into memory at once; loading one more evicts the idle one that goes first.
+        most_ctx: the largest window the server really gives, without saying so but in ``/api/ps``.
         clock: seconds since the epoch, for keep-alive and expiry.
         sleep: how delays pass; give ``lambda _: asyncio.sleep(0)`` to skip them all.
     """
@@ -74,19 +78,33 @@ class ScriptedBackend:
         parallel: int = 1,
         default_ctx: int = 4096,
         spare_prompts: int = 0,
+        tool_calling: Mapping[str, str] | None = None,
+        max_loaded: int | None = None,
+        most_ctx: int | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.installed: list[BackendModel] = [new_model()] if models is None else list(models)
         self.default = default
         self.tokenizer: Tokenizer = tokenizer or ByteTokenizer()
-        self.runners = Runners(parallel, default_ctx, spare_prompts=spare_prompts, clock=clock, sleep=sleep)
+        self.runners = Runners(
+            parallel,
+            default_ctx,
+            spare_prompts=spare_prompts,
+            max_loaded=max_loaded,
+            clock=clock,
+            sleep=sleep,
+            most_ctx=most_ctx,
+        )
+        self.tool_calling = dict(tool_calling or {})
+        self.blobs: dict[str, int] = {}
         self.active = 0
         self._sleep = sleep
         self._queue: deque[Source] = deque()
         self._rules: list[_Rule] = []
         self._embed_errors: deque[BackendError] = deque()
-        self._pulls: dict[str, Sequence[PullStep]] = {}
+        self._embed_rules: list[Callable[[Sequence[str]], BackendError | None]] = []
+        self._pulls: dict[str, deque[Sequence[PullStep]]] = {}
 
     # --- what tests set ---------------------------------------------------------------------------------------------
 
@@ -106,10 +124,18 @@ class ScriptedBackend:
         """The next embed request fails."""
         self._embed_errors.append(BackendError(status, error))
 
+    def refuse_embed(self, rule: Callable[[Sequence[str]], BackendError | None]) -> None:
+        """Every embed request for whose inputs ``rule`` gives an error fails with it."""
+        self._embed_rules.append(rule)
+
     def on_pull(self, name: str, *steps: PullStep) -> None:
         """What pulling ``name`` does: progress objects, :class:`Wait`, :class:`Gate`, :class:`Raw`, :class:`Fail`…"""
+        self.queue_pulls(name, steps)
+
+    def queue_pulls(self, name: str, *plans: Sequence[PullStep]) -> None:
+        """What each attempt to pull ``name`` does, in order; the last plan stays (see :mod:`~.pulls` for plans)."""
         parsed = parse_name(name)
-        self._pulls[parsed.key if parsed else name] = steps
+        self._pulls[parsed.key if parsed else name] = deque(plans)
 
     @property
     def unused(self) -> int:
@@ -121,6 +147,8 @@ class ScriptedBackend:
     def _choose(self, request: ChatRequest) -> Script:
         if request.is_warm_up:
             return Script(Done("length", eval_count=1))
+        if request.is_probe:
+            return self._probed(request)
         for rule in self._rules:
             if rule.left != 0 and rule.matches(request):
                 if rule.left is not None:
@@ -132,10 +160,21 @@ class ScriptedBackend:
             return _resolve(self.default, request)
         raise BackendError(500, "the script has no answer for this request; queue one or set a default")
 
+    def _probed(self, request: ChatRequest) -> Script:
+        """The answer to a probe of tool calling; it uses no script up."""
+        how = self.tool_calling.get(request.model, "native")
+        name = request.tools[0]["function"]["name"]
+        if how == "native":
+            return Script(Calls((call(name, {"word": "ready"}),)))
+        if how == "text":
+            return Script(f'```json\n{{"name": "{name}", "arguments": {{"word": "ready"}}}}\n```')
+        return Script("ready")
+
     async def chat(self, request: ChatRequest) -> AsyncGenerator[BackendChunk, None]:
         """Play the script chosen for the request."""
         script = self._choose(request)
         request.notes["warm_up"] = request.is_warm_up
+        request.notes["probe"] = request.is_probe
         runner, fresh = await self.runners.acquire(
             self._model(request.model),
             request.options,
@@ -255,6 +294,9 @@ class ScriptedBackend:
         """Deterministic vectors in which texts that share words are near each other."""
         if self._embed_errors:
             raise self._embed_errors.popleft()
+        for rule in self._embed_rules:
+            if (error := rule(request.inputs)) is not None:
+                raise error
         found = self._model(request.model)
         runner, fresh = await self.runners.acquire(found, request.options, request.keep_alive)
         try:
@@ -284,10 +326,17 @@ class ScriptedBackend:
         """Play the pull set with :meth:`on_pull`, else a small one that succeeds; the model is installed after it."""
         asked = parse_name(model)
         assert asked is not None
+        plans = self._pulls.get(asked.key)
+        plan: Sequence[PullStep] = pull_progress(400_000_000, 1_500)
+        if plans:
+            plan = plans.popleft() if len(plans) > 1 else plans[0]
         last: PullStep | None = None
-        for step in self._pulls.get(asked.key, pull_progress(400_000_000, 1_500)):
+        for step in plan:
             last = step
-            if isinstance(step, Wait):
+            if isinstance(step, Download):
+                for line in step.lines(self.blobs):
+                    yield line
+            elif isinstance(step, Wait):
                 await self._sleep(step.seconds)
             elif isinstance(step, Gate):
                 await step.wait()
@@ -321,6 +370,7 @@ class ScriptedBackend:
             "counter": f"a token is {self.tokenizer.name}",
             "loads": self.runners.loads,
             "reloads": self.runners.reloads,
+            "evictions": self.runners.evictions,
             "aborted_loads": self.runners.aborted_loads,
             "runners": self.runners.debug(),
             "unused_scripts": self.unused,

@@ -11,14 +11,20 @@ The file is one object::
         {"steps": [{"fault": "server_busy"}], "times": 3}
       ],
       "default": "OK.",
-      "default_ctx": 4096
+      "default_ctx": 4096,
+      "tool_calling": {"gemma3:4b": "none"},
+      "pulls": {"qwen3:4b": [{"plan": "cut_off", "at": 200000000}, {"plan": "whole"}]}
     }
 
 ``models`` (optional) are keyword arguments of :func:`~tui_agent.llm.wire.catalog.model`. Every chat request is
 answered by the first turn, in the file's order, that still has ``times`` left (default 1, 0 = for ever), whose
 ``match`` is contained in the newest user message (no ``match``: any), and whose ``after_tool``, when given, says
-whether the newest message is a tool result. Requests that no turn fits get ``default``. Warm-up requests use nothing
-up.
+whether the newest message is a tool result. Requests that no turn fits get ``default``. Warm-up requests and probes of
+tool calling use nothing up; ``tool_calling`` says how a model answers the latter.
+
+``pulls`` are the downloads of a model, one entry for each attempt (the last stays): a function of
+:mod:`~tui_agent.llm.wire.pulls` with its arguments (``sizes`` is a list of bytes). ``max_loaded`` is how many models
+fit into memory at once.
 
 A turn has ``steps`` and, if wanted, ``load_delay``, ``prompt_delay`` (seconds) and ``load_error`` (as ``fail``). A turn
 may be written as its list of steps alone; ``default`` is a turn, a list of steps or a string. Steps:
@@ -53,6 +59,7 @@ from typing import Any
 from .backend import JSON, ChatRequest
 from .catalog import model
 from .faults import FAULTS
+from .pulls import PULLS
 from .script import (
     AUTO_ID,
     Calls,
@@ -96,13 +103,19 @@ def backend_from(data: Any) -> ScriptedBackend:
     """The same from the parsed object."""
     if not isinstance(data, dict):
         raise ScriptFileError("a script file is one JSON object")
-    known = {"models", "turns", "default", "default_ctx", "parallel"}
+    known = {"models", "turns", "default", "default_ctx", "parallel", "pulls", "tool_calling", "max_loaded"}
     if unknown := sorted(set(data) - known):
         raise ScriptFileError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
     models = [model(**one) for one in data["models"]] if "models" in data else None
     backend = ScriptedBackend(
-        models, default_ctx=int(data.get("default_ctx", 4096)), parallel=int(data.get("parallel", 1))
+        models,
+        default_ctx=int(data.get("default_ctx", 4096)),
+        parallel=int(data.get("parallel", 1)),
+        tool_calling=data.get("tool_calling"),
+        max_loaded=data.get("max_loaded"),
     )
+    for name, plans in data.get("pulls", {}).items():
+        backend.queue_pulls(name, *(_pull(plan, f"pull of {name}") for plan in plans))
     for number, turn in enumerate(data.get("turns", ()), 1):
         where = f"turn {number}"
         script = _script(turn, where)
@@ -112,6 +125,17 @@ def backend_from(data: Any) -> ScriptedBackend:
     if "default" in data:
         backend.default = _script(data["default"], "default")
     return backend
+
+
+def _pull(item: Any, where: str) -> tuple[Any, ...]:
+    arguments = dict(item) if isinstance(item, dict) else {"plan": item}
+    plan, sizes = arguments.pop("plan", None), arguments.pop("sizes", ())
+    if plan not in PULLS:
+        raise ScriptFileError(f"{where}: unknown plan {plan!r}; known are {', '.join(sorted(PULLS))}")
+    try:
+        return PULLS[plan](*sizes, **arguments)
+    except TypeError as error:
+        raise ScriptFileError(f"{where}: {error}") from error
 
 
 def _matcher(options: JSON, where: str) -> Any:

@@ -146,8 +146,14 @@ class WireServer(LoopServer):
 
     @property
     def chats(self) -> list[RequestRecord]:
-        """The ``/api/chat`` requests, without warm-ups and loads."""
-        return [one for one in self.log.of("/api/chat") if one.messages and not one.notes.get("warm_up")]
+        """The ``/api/chat`` requests, without warm-ups, probes and loads."""
+        aside = ("warm_up", "probe")
+        return [one for one in self.log.of("/api/chat") if one.messages and not any(map(one.notes.get, aside))]
+
+    @property
+    def probes(self) -> list[RequestRecord]:
+        """The requests that asked whether the model can call tools."""
+        return [one for one in self.log.of("/api/chat") if one.notes.get("probe")]
 
     async def debug(self) -> JSON:
         """What ``/debug/requests`` answers over the socket."""

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
 
 from tui_agent.agent.views import ActionResult, Inspection
-from tui_agent.memory.types import RecalledItem, RecallRecord, Term
+from tui_agent.memory.types import Term
 from tui_agent.tui.actions import bindings
+from tui_agent.tui.keymap import shown
 from tui_agent.tui.layout import Lines, join, label, text, wrapped
 from tui_agent.tui.screens.panel import Panel, Question
-from tui_agent.tui.text import bar, clock, day, fit, one_line, short, tail_id
+from tui_agent.tui.text import bar, fit, one_line, plural, short
 from tui_agent.tui.widgets.base import Plain
-from tui_agent.tui.widgets.recalled_pane import WHY_NOT
 
-_SAME = {"unpin": "pin", "delete_forever": "delete", "edit": "correct", "not_now": "put_away"}
+_SAME = {
+    "unpin": "pin",
+    "delete_forever": "delete",
+    "edit": "correct",
+    "not_now": "put_away",
+    "set_expiry": "until",
+    "demote": "promote",
+}
 _ALWAYS = {"close", "copy", "undo"}
 
 
@@ -32,7 +39,7 @@ def score_lines(terms: Sequence[Term], total: float | None, width: int) -> list[
     for term in terms:
         block = bar(abs(term.value), longest, room)
         if term.value < 0:
-            block = block.replace("█", "░")
+            block = block.replace("━", "╌").replace("╸", "╌")
         lines.append(
             join(
                 (fit(one_line(term.name), names) + "  ", ""),
@@ -75,8 +82,12 @@ class InspectionLines(Lines):
                 head = (fit(one_line(row.label), names) + "  ", "$quiet")
                 lines += wrapped(text(row.value), width, first=head, rest=" " * (names + 2))
         if item.history:
-            lines += [Content(""), join(("history", "bold $said"))]
+            lines += [Content(""), join(("history, newest first", "bold $said"))]
             for entry in item.history:
+                lines += wrapped(label(entry), width, first=("· ", "$faint"), rest="  ")
+        if item.log:
+            lines += [Content(""), join(("changes, newest first", "bold $said"))]
+            for entry in item.log:
                 lines += wrapped(label(entry), width, first=("· ", "$faint"), rest="  ")
         return lines
 
@@ -87,7 +98,9 @@ class InspectorScreen(Panel[None]):
     | :- | :- |
     | p, f, r, t | pin, put away, bring back, touch |
     | c, e, x, D | confirm, correct, expire, delete forever |
+    | h, U, P | set until when, undo the correction, keep for all projects |
     | a, n | approve, reject a proposal |
+    | v | recall it again for every topic |
     """
 
     kind = "inspector"
@@ -165,103 +178,82 @@ class InspectorScreen(Panel[None]):
         if self.item is not None:
             self.host.copy(self.item.text, "the text")
 
+    def action_allow(self) -> None:
+        self._do("allow")
+
+    def action_undo_correction(self) -> None:
+        self._do("undo_correction", close=True)
+
+    def action_promote(self) -> None:
+        everywhere = self.item is not None and "demote" in self.item.actions
+        self._do("demote" if everywhere else "promote")
+
+    def _again(self, result: ActionResult) -> None:
+        if not result.ok or not self.is_attached:
+            return
+        if result.id and self.ref.startswith("fact:"):
+            self.ref = f"fact:{result.id}"  # a correction is a new row
+        self.load()
+
     def action_correct(self) -> None:
         if self.item is not None:
-            correct(self, self.ref, self.item.text, self.load)
+            correct(self, self.item, self._again)
+
+    def action_until(self) -> None:
+        if self.item is not None:
+            set_expiry(self, self.item, self._again)
 
     def action_delete(self) -> None:
-        if self.item is None:
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer is not None:
-                self._do("delete_forever", close=True)
-
-        words = (
-            f"“{short(one_line(self.item.text), 300)}”\n\n"
-            "It is destroyed in memory, files, indexes, past prompts and backups. "
-            "This cannot be undone. What lies in git or outside our folders is not reached."
-        )
-        self.app.push_screen(Question("Delete forever?", words, must="delete"), answered)
+        if self.item is not None:
+            delete_forever(self, self.item, lambda result: self.dismiss(None) if result.ok else None)
 
 
-def correct(panel: Panel[None], ref: str, current: str, done: Callable[[], None]) -> None:
+Then = Callable[[ActionResult], object]
+
+
+def correct(panel: Panel[Any], item: Inspection, done: Then) -> None:
     """Ask for the new text of an item and correct it."""
 
     def answered(answer: str | None) -> None:
-        if answer is not None and answer.strip() and answer.strip() != current.strip():
-            panel.host.act(
-                panel.session.correct(ref, answer.strip()), lambda result: done() if callable(done) else None
-            )
+        if answer is not None and answer.strip() and answer.strip() != item.text.strip():
+            panel.host.act(panel.session.correct(item.ref, answer.strip()), done)
 
-    panel.app.push_screen(Question("Correct", "The old text stays in the history.", value=one_line(current)), answered)
-
-
-class WhyLines(Lines):
-    """Every item of a recall with its terms as bars, then what just missed."""
-
-    def __init__(self, record: RecallRecord) -> None:
-        super().__init__()
-        self.record = record
-
-    def lines(self, width: int) -> list[Content]:
-        record = self.record
-        lines = wrapped(label(record.query), width, first=("asked  ", "$quiet"), rest="       ")
-        if record.goal:
-            lines += wrapped(label(record.goal), width, first=("goal   ", "$quiet"), rest="       ")
-        how = [f"threshold {record.threshold:.2f}", *map(one_line, record.channels)]
-        if record.took_ms:
-            how.append(f"{record.took_ms:.0f} ms")
-        if record.rules_hash:
-            how.append(f"rules {one_line(record.rules_hash)[:8]}")
-        lines.append(join(("how    ", "$quiet"), (" · ".join(how), "$quiet")))
-        for number, item in enumerate(record.items, 1):
-            lines += [Content(""), *self._item(item, f"{item.rank or number}", width)]
-        if record.near:
-            lines += [Content(""), join(("just missed", "bold $said"))]
-            for item in record.near:
-                head = join((f"{item.score:.2f}  ", "$quiet"))
-                why = f"  {WHY_NOT.get(item.status, one_line(item.status))}"
-                lines += wrapped(
-                    join(label(item.text), (why, "$quiet")), width, first=head, rest=" " * head.cell_length
-                )
-        return lines
-
-    def _item(self, item: RecalledItem, rank: str, width: int) -> list[Content]:
-        lines = wrapped(text(item.text), width, first=(f"{rank}  ", "bold $said"), rest="   ")
-        kind = one_line(item.kind)
-        facts = [kind if kind != item.store else "", f"{item.store} {tail_id(one_line(item.id))}", day(item.created_at)]
-        if item.confirmed_at:
-            facts.append(f"confirmed {day(item.confirmed_at)}")
-        if item.tokens:
-            facts.append(f"{item.tokens} tokens")
-        lines += wrapped(label(" · ".join(fact for fact in facts if fact), "$quiet"), width, first="   ", rest="   ")
-        if item.quote:
-            lines += wrapped(label(f"“{item.quote}”", "italic $quiet"), width, first="   ", rest="   ")
-        if item.source:
-            lines += wrapped(label(item.source, "$quiet"), width, first=("   from ", "$quiet"), rest="   ")
-        return lines + [join("   ", line) for line in score_lines(item.terms, item.score, width - 3)]
+    kept = "It is a line of your notes." if item.ref.startswith("note:") else "The old text stays in the history."
+    panel.app.push_screen(Question("Correct", kept, value=one_line(item.text)), answered)
 
 
-class WhyScreen(Panel[None]):
-    """Why each item was recalled for one answer."""
+def set_expiry(panel: Panel[Any], item: Inspection, done: Then) -> None:
+    """Ask until when a fact holds."""
 
-    kind = "page"
-    BINDINGS: ClassVar[list[BindingType]] = list(bindings("page"))
+    def answered(answer: str | None) -> None:
+        if answer is not None and answer.strip():
+            panel.host.act(panel.session.set_expiry(item.ref, answer.strip()), done)
 
-    def __init__(self, record: RecallRecord, answered_at: str) -> None:
-        super().__init__()
-        self.record = record
-        self.answered_at = answered_at
+    words = (
+        f"“{short(one_line(item.text), 200)}”\n\nA date (2027-01-31), a time from now (7 days, 3 months), or never. "
+        "From then on it is no longer recalled."
+    )
+    question = Question("Until when does it hold?", words, placeholder="2027-01-31, 7 days, never")
+    panel.app.push_screen(question, answered)
 
-    def on_mount(self) -> None:
-        at = clock(self.answered_at)
-        self.set_title("Why these were recalled", f"for the answer of {at}" if at else "")
-        self.query_one("#page", Plain).update(WhyLines(self.record))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "rebuild"
+def delete_forever(panel: Panel[Any], item: Inspection, done: Then) -> None:
+    """Ask, and destroy an item with everything it replaced."""
 
-    def action_copy(self) -> None:
-        lines = WhyLines(self.record).lines(100)
-        self.host.copy("\n".join(line.plain.rstrip() for line in lines), "the explanation")
+    def answered(answer: str | None) -> None:
+        if answer is not None:
+            panel.host.act(panel.session.delete_forever(item.ref), done)
+
+    older = max(0, len(item.history) - 1)
+    words = [
+        f"“{short(one_line(item.text), 300)}”\n",
+        "It is destroyed in memory, files, indexes, past prompts and backups. "
+        "This cannot be undone. What lies in git or outside our folders is not reached.",
+    ]
+    if older:
+        words.append(f"\nWith it goes the whole chain: {plural(older, 'statement')} it is connected to.")
+    if "undo_correction" in item.actions:
+        key = shown(panel.host.keymap.keys("inspector.undo_correction"))
+        words.append(f"To go back to what it replaced instead, undo the correction ({key} in the inspector).")
+    title = "Delete the whole chain forever?" if older else "Delete forever?"
+    panel.app.push_screen(Question(title, "\n".join(words), must="delete"), answered)

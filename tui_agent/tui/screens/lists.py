@@ -1,4 +1,4 @@
-"""Panels with a list: everything remembered, sessions, models, and search in what was said."""
+"""Panels with a list: everything remembered, sessions, and search in what was said."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from tui_agent.agent.views import ActionResult, Inspection, SessionRow, TranscriptEntry
-from tui_agent.llm.types import ModelInfo
+from tui_agent.agent.views import Inspection, SessionRow, TranscriptEntry
 from tui_agent.tui.actions import bindings
 from tui_agent.tui.layout import join, label, spread
+from tui_agent.tui.screens.fact_keys import FactKeys
 from tui_agent.tui.screens.inspector import InspectorScreen
 from tui_agent.tui.screens.panel import Panel, Result
-from tui_agent.tui.text import megabytes, one_line, plural, stamp, window
+from tui_agent.tui.text import one_line, plural, stamp
 from tui_agent.tui.widgets.rows import Empty, Heading, Row, RowList
 
 
@@ -119,13 +119,13 @@ class MemoryRow(Row):
         return lines
 
 
-class RememberedScreen(ListPanel[None]):
+class RememberedScreen(ListPanel[None], FactKeys[None]):
     """Everything remembered, and what waits for approval.
 
     | Key | What |
     | :- | :- |
     | a, n | approve, reject a waiting proposal |
-    | c | confirm |
+    | c, e, x, h, D | confirm, correct, expire, set until when, delete forever |
     | / | search |
     """
 
@@ -136,19 +136,26 @@ class RememberedScreen(ListPanel[None]):
         super().__init__()
         self.items: list[Inspection] = []
         self.waiting: list[Inspection] = []
+        self.facts = ""
 
     def on_mount(self) -> None:
         self.set_title("Remembered")
         self.load()
 
     def load(self) -> None:
-        async def both() -> tuple[list[Inspection], list[Inspection]]:
-            return await self.session.remembered(), await self.session.quarantined()
+        session = self.session
 
-        self.host.fetch(both(), self.show, owner=self)
+        async def all_of_it() -> tuple[list[Inspection], list[Inspection], str]:
+            notes, cap = await session.notes_counted()
+            sharing = await session.sharing()
+            mode = "custom sharing" if sharing.mode == "custom" else sharing.mode
+            facts = f"notes about you {notes} of {cap} · {mode}"
+            return await session.remembered(), await session.quarantined(), facts
 
-    def show(self, both: tuple[list[Inspection], list[Inspection]]) -> None:
-        self.items, self.waiting = both
+        self.host.fetch(all_of_it(), self.show, owner=self)
+
+    def show(self, found: tuple[list[Inspection], list[Inspection], str]) -> None:
+        self.items, self.waiting, self.facts = found
         self.search_changed()
 
     def search_changed(self) -> None:
@@ -172,37 +179,16 @@ class RememberedScreen(ListPanel[None]):
         )
         self.list.show(rows or [Empty(nothing)])
         counts = plural(len(self.items), "item")
-        self.set_title("Remembered", f"{counts} · {len(self.waiting)} to review" if self.waiting else counts)
+        to_review = f"{counts} · {len(self.waiting)} to review" if self.waiting else counts
+        self.set_title("Remembered", f"{to_review} · {self.facts}" if self.size.width >= 90 else to_review)
         self.host.reviews(len(self.waiting))
 
     def chosen(self, row: Row) -> None:
-        self.app.push_screen(InspectorScreen(row.key), lambda _: self.load())
+        self.open_item(row.key)
 
-    def _current(self) -> MemoryRow | None:
+    def current_item(self) -> tuple[Inspection, bool] | None:
         row = self.list.current
-        return row if isinstance(row, MemoryRow) else None
-
-    def _done(self, result: ActionResult) -> None:
-        if self.is_attached:
-            self.load()
-
-    def action_approve(self) -> None:
-        row = self._current()
-        if row is not None and row.waiting:
-            self.host.act(self.session.approve(row.key.partition(":")[2]), self._done)
-
-    def action_reject(self) -> None:
-        row = self._current()
-        if row is not None and row.waiting:
-            self.host.act(self.session.reject(row.key.partition(":")[2]), self._done)
-
-    def action_confirm(self) -> None:
-        row = self._current()
-        if row is not None and not row.waiting:
-            self.host.act(self.session.confirm(row.key), self._done)
-
-    def action_undo(self) -> None:
-        self.host.act(self.session.undo(), self._done)
+        return (row.item, row.waiting) if isinstance(row, MemoryRow) else None
 
 
 # -- sessions --------------------------------------------------------------------------------------------------
@@ -258,65 +244,6 @@ class SessionsScreen(ListPanel[str]):
 
     def action_new(self) -> None:
         self.dismiss("new")
-
-
-# -- models ----------------------------------------------------------------------------------------------------
-
-
-class ModelRow(Row):
-    """``name   7.6B Q4_K_M   4.7 GB   tools thinking   32k``."""
-
-    def __init__(self, item: ModelInfo, *, current: bool) -> None:
-        super().__init__(item.name)
-        self.item = item
-        self.current = current
-
-    def lines(self, width: int) -> list[Content]:
-        item = self.item
-        able = [word for word, has in (("tools", item.tools), ("thinking", item.thinking)) if has]
-        facts = [
-            " ".join(filter(None, (one_line(item.parameter_size), one_line(item.quantization)))),
-            megabytes(item.size),
-            f"window {window(item.context_length)}" if item.context_length else "",
-            ", ".join(able) or ("no tools" if item.capabilities else ""),
-            "leaves this machine" if item.remote else "",
-        ]
-        right = Content.styled(" · ".join(fact for fact in facts if fact), "$quiet")
-        name = join(("● " if self.current else "  ", "$said"), label(item.name, "bold" if self.current else ""))
-        return [spread(name, right, width)]
-
-
-class ModelsScreen(ListPanel[str]):
-    """The models of the server. Dismissed with a name or nothing."""
-
-    kind = "picker"
-    BINDINGS: ClassVar[list[BindingType]] = list(bindings("picker"))
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.items: list[ModelInfo] = []
-
-    def on_mount(self) -> None:
-        self.set_title("Models", one_line(self.session.server.url))
-        self.list.show([Empty("Asking the server …")])
-        self.host.fetch(self.session.models(), self.show, owner=self)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "new"
-
-    def show(self, items: list[ModelInfo]) -> None:
-        self.items = items
-        self.search_changed()
-
-    def search_changed(self) -> None:
-        needle = self.words.casefold()
-        current = self.session.server.model
-        found = [item for item in self.items if needle in item.name.casefold()]
-        nothing = "The server has no model yet. `ollama pull qwen2.5-coder:7b` fetches one."
-        self.list.show([ModelRow(item, current=item.name == current) for item in found] or [Empty(nothing)])
-
-    def chosen(self, row: Row) -> None:
-        self.dismiss(row.key)
 
 
 # -- search in history -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from tui_agent.tui.actions import in_context
 from tui_agent.tui.keymap import shown
-from tui_agent.tui.layout import join, label, spread, text, wrapped
+from tui_agent.tui.layout import Lines, join, label, spread, text, wrapped
 from tui_agent.tui.widgets.bars import KeyBar
 from tui_agent.tui.widgets.base import Plain
 from tui_agent.tui.widgets.rows import Row
@@ -42,7 +42,7 @@ class Panel(ModalScreen[Result], Generic[Result]):
             background: $background; border: round $faint; padding: 0 1;
             & > .panel--title { height: 1; padding: 0 1; }
             & > .panel--body { height: auto; padding: 0 1; margin-top: 1; scrollbar-size-vertical: 1; }
-            & > KeyBar { margin-top: 1; padding: 0 1; }
+            & > KeyBar { height: auto; margin-top: 1; padding: 0 1; }
             & > Input { border: none; height: 1; padding: 0 1; background: transparent; margin-top: 1; }
             & RowList { height: auto; max-height: 100%; margin-top: 1; }
         }
@@ -78,8 +78,11 @@ class Panel(ModalScreen[Result], Generic[Result]):
 
     def on_resize(self) -> None:
         """The body scrolls inside what the screen has left."""
+        bar = self.query_one(KeyBar).visual
+        room = max(20, min(100, int(self.size.width * 0.96)) - 6)
+        keys = len(bar.lines(room)) if isinstance(bar, Lines) else 1
         for body in self.query(".panel--body"):
-            body.styles.max_height = max(3, int(self.size.height * 0.94) - 7)
+            body.styles.max_height = max(3, int(self.size.height * 0.94) - 6 - keys)
 
     def set_title(self, words: str, right: str = "") -> None:
         """Write the title line."""
@@ -96,7 +99,8 @@ class Panel(ModalScreen[Result], Generic[Result]):
         ]
         close = f"{self.kind}.close"
         right = join((shown(keymap.keys(close)), "$act"), (" close", "$quiet"))
-        self.query_one(KeyBar).show(hints, right.stylize(Style.from_meta({"do": close})))
+        self.query_one(KeyBar).show(hints, right.stylize(Style.from_meta({"do": close})), most=2)
+        self.on_resize()
 
     @on(KeyBar.Pressed)
     async def _pressed(self, event: KeyBar.Pressed) -> None:
@@ -152,7 +156,8 @@ class Question(Panel[str]):
         field.focus()
         field.cursor_position = len(field.value)
 
-    def key_escape(self) -> None:
+    def key_escape(self, event: events.Key) -> None:
+        event.stop()  # else it closes what is below, too
         if self.ready:
             self.dismiss(None)
 

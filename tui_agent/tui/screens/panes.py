@@ -150,6 +150,7 @@ class PanesScreen(TurnScreen):
             self.host.act(getattr(session, verb)(ref))
 
     def _edit(self, ref: str, current: str) -> None:
+        from tui_agent.tui.screens.edit_text import EditText
         from tui_agent.tui.screens.panel import Question
 
         def answered(text: str | None) -> None:
@@ -157,4 +158,6 @@ class PanesScreen(TurnScreen):
             if text is not None and text.strip() and text.strip() != current.strip() and session is not None:
                 self.host.act(session.edit(ref, text.strip()))
 
-        self.app.push_screen(Question("Edit", "The text as it stands in the hot memory.", value=current), answered)
+        lines = "\n" in current.strip() or "\t" in current  # a field of one line would draw them over the screen
+        kind: type[EditText] | type[Question] = EditText if lines else Question
+        self.app.push_screen(kind("Edit", "The text as it stands in the hot memory.", value=current.strip()), answered)

@@ -58,6 +58,7 @@ class TurnScreen(Screen[None]):
         self._first_piece_at = 0.0
         self._question = ""
         self._user_saved = True
+        self._ask_again = False
 
     @property
     def host(self) -> TuiAgentApp:
@@ -104,6 +105,8 @@ class TurnScreen(Screen[None]):
             self.composer.enqueue(event.text)
             if self.host.session is None:
                 self.host.connect()
+            else:
+                self.host.session.hurry()
         else:
             self.send(event.text)
 
@@ -113,6 +116,11 @@ class TurnScreen(Screen[None]):
         if session is None or self.running:
             self.composer.enqueue(text)
             return
+        self._begin(text)
+        self.host.run_turn(session.send(text))
+
+    def _begin(self, text: str) -> None:
+        """A turn begins that answers ``text``."""
         self.running = True
         self._question = text
         self._user_saved = False
@@ -121,7 +129,6 @@ class TurnScreen(Screen[None]):
         self.status.status.tokens_per_second = None
         self.status.phase("saving")
         self.refresh_keys()
-        self.host.run_turn(session.send(text))
 
     def _send_next(self) -> None:
         text = self.composer.queue.next() if not self.running and self.host.session is not None else None
@@ -167,7 +174,11 @@ class TurnScreen(Screen[None]):
                 self._current().thinking += clean(event.text)
                 self._wish_frame()
             case ev.PhaseChanged():
-                self.status.phase(event.phase, event.detail)
+                self.status.status.ways_out = tuple(
+                    (shown(self.host.keymap.keys(f"chat.{name}")), word)
+                    for name, word in (("stop", "stop"), ("again", "ask again"))
+                )
+                self.status.phase(event.phase, event.detail, event.silent_s)
                 if event.phase == "idle":
                     self.refresh_server()
             case ev.UserSaved():
@@ -194,6 +205,15 @@ class TurnScreen(Screen[None]):
                 if answer is not None:
                     answer.missing = event
                     self.transcript.changed(answer)
+            case ev.NotSeen():
+                answer = self.answer or self._last_answer()
+                if answer is not None:
+                    answer.unseen = event
+                    self.transcript.changed(answer)
+            case ev.IndexChanged():
+                self.refresh_server()
+            case ev.Learned():
+                self._learned(event)
             case ev.Notice():
                 self._notice(event)
             case ev.TurnFinished():
@@ -273,6 +293,15 @@ class TurnScreen(Screen[None]):
             undo = f" · {shown(self.host.keymap.keys('chat.undo'))} undo" if event.undo else ""
             self.host.say(f"{event.what.replace('_', ' ').capitalize()}: {short(one_line(event.text), 160)}{undo}")
 
+    def _learned(self, event: ev.Learned) -> None:
+        """A conversation was searched in the background: one quiet line; the page behind it has the details."""
+        from tui_agent.agent.events import Notice
+
+        undo = f"; {shown(self.host.keymap.keys('chat.undo'))} takes back the last" if _kept(event) else ""
+        self._notice(Notice("info", f"{event.summary} /learned shows it all{undo}."))
+        self.refresh_panes()
+        self.refresh_reviews()
+
     def _notice(self, notice: ev.Notice) -> None:
         if notice.key and notice.key in self._seen_notices:
             return
@@ -299,7 +328,10 @@ class TurnScreen(Screen[None]):
         self.refresh_keys()
         if not self._user_saved:  # it reached no disk: the editor is the only place left for it
             self.composer.put_back(self._question)
-        if event.status == "stopped":
+        again, self._ask_again = self._ask_again, False
+        if again:
+            self.send(self._question)
+        elif event.status == "stopped":
             self.composer.return_queue()
         else:
             self._send_next()
@@ -313,6 +345,8 @@ class TurnScreen(Screen[None]):
             self.host.copy(event.text, f"code block {event.what[5:]}")
         elif event.what == "undo":
             self.action_undo()
+        elif event.what in ("larger", "shorter", "ignore"):
+            self._unseen(event.entry, event.what)
         elif event.entry is not None:
             {"why": self._why, "copy": self._copy, "save": self._save, "retry": self._retry}[event.what](event.entry)
 
@@ -320,9 +354,30 @@ class TurnScreen(Screen[None]):
         if entry is None or entry.recall is None:
             self.host.say("Nothing was recalled for this answer.")
         else:
-            from tui_agent.tui.screens.inspector import WhyScreen
+            from tui_agent.tui.screens.why import WhyScreen
 
-            self.app.push_screen(WhyScreen(entry.recall, entry.created_at))
+            self.app.push_screen(WhyScreen(entry.recall, entry.created_at, entry.message_id))
+
+    def _unseen(self, entry: AnswerEntry | None, what: str) -> None:
+        """The model did not see the beginning: ask again with more room, or let it be."""
+        session = self.host.session
+        if session is None or entry is None or entry.unseen is None:
+            self.host.say("The model saw everything that was sent for this answer.")
+        elif what == "ignore":
+            entry.unseen_ignored = True
+            self.transcript.changed_quietly(entry)
+        elif self.running:
+            self.host.say("An answer is running; esc stops it.")
+        elif entry is not self._last_answer():
+            self.host.say("Only the newest question can be asked again; send this one anew.")
+        elif what == "larger" and not entry.unseen.larger:
+            self.host.say("The model or the server has no larger window.", "warning")
+        else:
+            entry.unseen_ignored = True
+            self.transcript.changed_quietly(entry)
+            self._begin(entry.question)
+            self._user_saved = True
+            self.host.run_turn(session.retry("larger" if what == "larger" else "shorter"))
 
     def _copy(self, entry: AnswerEntry) -> None:
         self.host.copy(entry.source, "the answer")
@@ -350,6 +405,18 @@ class TurnScreen(Screen[None]):
         else:
             self.host.say("This answer is complete.")
 
+    def action_again(self) -> None:
+        """Stop the running answer and send the same message once more."""
+        session = self.host.session
+        if not self.running or session is None:
+            last = self._last_answer()
+            if last is not None:
+                self._retry(last)
+            return
+        self._ask_again = True
+        self.status.phase("draining", "stopping")
+        self.host.fetch(session.stop(), lambda _: None, owner=self)
+
     def action_why(self) -> None:
         self._why(self.transcript.selected)
 
@@ -368,3 +435,7 @@ class TurnScreen(Screen[None]):
         session = self.host.session
         if session is not None:
             self.host.act(session.undo())
+
+
+def _kept(event: ev.Learned) -> bool:
+    return any(item.what == "kept" for item in event.items)

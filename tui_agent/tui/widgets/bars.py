@@ -28,6 +28,7 @@ _PHASES: dict[str, str] = {
     "reading": "reading",
     "generating": "generating",
     "tool": "running a tool",
+    "checking": "checking what to save",
     "draining": "waiting for the previous prompt to drain",
     "idle": "ready",
 }
@@ -52,11 +53,13 @@ class HeaderLines(Lines):
 
 @dataclass(slots=True)
 class Status:
-    """Everything the status line tells. ``since`` is the monotonic time the phase began."""
+    """Everything the status line tells. ``since`` is the monotonic time the phase began, or, while ``silent``, the time
+    of the last data."""
 
     phase: Phase = "idle"
     detail: str = ""
     since: float = 0.0
+    silent: bool = False
     tokens_per_second: float | None = None
     usage: ContextUsage | None = None
     server: ServerStatus | None = None
@@ -64,6 +67,7 @@ class Status:
     failed: str = ""
     reviews: int = 0
     marks: tuple[str, ...] = field(default=())
+    ways_out: tuple[tuple[str, str], ...] = ()
 
 
 class StatusLines(Lines):
@@ -101,13 +105,20 @@ class StatusLines(Lines):
             return Content.styled(f"✗ {one_line(status.failed)}", "$error")
         if not status.connected:
             return Content.styled(f"● connecting{self._age()}", "$act")
+        if status.phase == "idle" and status.server is not None and not status.server.ready:
+            return join(("○ no model yet", "$warning"), (" · /setup", "$act"))
         if status.phase == "idle":
             speed = f" · {status.tokens_per_second:.0f} tok/s" if status.tokens_per_second else ""
             return join(("○ ready", "$quiet"), (speed, "$quiet"))
+        if status.silent:
+            return join((f"● no data for {age(self.now - status.since)}", "$warning"), (self._ways_out(), "$quiet"))
         words = one_line(status.detail) or _PHASES[status.phase]
         if status.phase == "generating" and status.tokens_per_second:
             words += f" {status.tokens_per_second:.0f} tok/s"
         return join(("● ", "$said"), (words, "$text"), (self._age(), "$quiet"))
+
+    def _ways_out(self) -> str:
+        return "".join(f" · {key} {word}" for key, word in self.status.ways_out)
 
     def _age(self) -> str:
         seconds = self.now - self.status.since
@@ -160,35 +171,42 @@ class StatusLine(Plain):
             self._timer = None
         self.update(StatusLines(self.status, monotonic(), self.help), layout=False)
 
-    def phase(self, phase: Phase, detail: str = "") -> None:
-        """Something else happens now; the age begins anew."""
-        if phase != self.status.phase or phase == "idle":
-            self.status.since = monotonic()
-        self.status.phase, self.status.detail = phase, detail
+    def phase(self, phase: Phase, detail: str = "", silent_s: float = 0.0) -> None:
+        """Something else happens now; the age begins anew. ``silent_s`` is for how long no data has come."""
+        status = self.status
+        if silent_s:
+            status.since = monotonic() - silent_s
+        elif phase != status.phase or phase == "idle" or status.silent:
+            status.since = monotonic()
+        status.phase, status.detail, status.silent = phase, detail, silent_s > 0
         self.redraw()
 
 
 class KeyLines(Lines):
-    """``F1 help  F2 hot  …``: as many as fit."""
+    """``F1 help  F2 hot  …``: as many as fit, on at most ``most`` lines; what stands right is on the first."""
 
-    def __init__(self, hints: list[tuple[str, str, str]], right: Content | None = None) -> None:
+    def __init__(self, hints: list[tuple[str, str, str]], right: Content | None = None, most: int = 1) -> None:
         """``hints`` are ``(key, label, action id)``."""
         super().__init__()
         self.hints = hints
         self.right = right or Content("")
+        self.most = most
 
     def lines(self, width: int) -> list[Content]:
         room = width - (self.right.cell_length + 2 if self.right else 0)
-        parts: list[Content] = []
+        rows: list[list[Content]] = [[]]
         used = 0
         for key, word, action in self.hints:
             hint = join((key, "$act"), " ", (word, "$quiet"))
             if used + hint.cell_length > room:
-                break
-            hint = hint.stylize(Style.from_meta({"do": action}))
-            parts.append(hint)
+                if len(rows) == self.most:
+                    break
+                rows.append([])
+                room, used = width, 0
+            rows[-1].append(hint.stylize(Style.from_meta({"do": action})))
             used += hint.cell_length + 2
-        return [spread(Content("  ").join(parts), self.right, width)]
+        first, *more = (Content("  ").join(parts) for parts in rows)
+        return [spread(first, self.right, width), *(line.truncate(width) for line in more)]
 
 
 class KeyBar(Plain):
@@ -203,8 +221,8 @@ class KeyBar(Plain):
             super().__init__()
             self.action = action
 
-    def show(self, hints: list[tuple[str, str, str]], right: Content | None = None) -> None:
-        self.update(KeyLines(hints, right), layout=False)
+    def show(self, hints: list[tuple[str, str, str]], right: Content | None = None, most: int = 1) -> None:
+        self.update(KeyLines(hints, right, most), layout=most > 1)
 
     def on_click(self, event: events.Click) -> None:
         action = event.style.meta.get("do")

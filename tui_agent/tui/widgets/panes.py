@@ -34,6 +34,7 @@ class Pane(Vertical):
         & > .pane--event.-shown { display: block; }
         & > Input { display: none; border: none; height: 1; padding: 0 1; background: transparent; }
         & > Input.-shown { display: block; }
+        & > Input:focus { border: none; }
     }
     """
 

@@ -22,9 +22,11 @@ WHY_NOT = {
     "superseded": "replaced by a newer one",
     "cooldown": "put away just now",
     "masked": "left out on request",
+    "topic": "never for this topic",
+    "put away": "put away for this session",
 }
 _WHY_NOT_SHORT = {"threshold": "too low", "budget": "no room", "visible": "in view", "superseded": "replaced",
-                  "cooldown": "resting", "masked": "left out"}  # fmt: skip
+                  "cooldown": "resting", "masked": "left out", "topic": "never here"}  # fmt: skip
 _TERMS = {"importance": "weight", "freshness": "fresh", "similarity": "meaning", "lexical": "words"}
 
 

@@ -27,7 +27,8 @@ class Transcript(EntryView):
     BINDINGS: ClassVar[list[BindingType]] = list(bindings("transcript"))
 
     class Asked(Message):
-        """A key or click asks for what needs the session: ``why``, ``save``, ``copy``, ``retry``, ``undo``."""
+        """A key or click asks for what needs the session: ``why``, ``save``, ``copy``, ``retry``, ``undo``,
+        ``larger``, ``shorter``, ``ignore``."""
 
         def __init__(self, transcript: Transcript, what: str, entry: AnswerEntry | None, text: str = "") -> None:
             super().__init__()
@@ -87,6 +88,21 @@ class Transcript(EntryView):
         else:
             self.select(answers[max(0, at + direction)])
 
+    def go_to(self, message_id: str) -> bool:
+        """Bring a message into view, by its id; whether it is here."""
+        keys = (f"user:{message_id}", f"answer:{message_id}", f"notice:{message_id}")
+        found = next((entry for entry in self.entries if entry.key in keys), None)
+        if found is None:
+            answer = self.answer(message_id)
+            if answer is None:
+                return False
+            found = answer
+        self.following = False
+        if isinstance(found, AnswerEntry):
+            self.select(found)
+        self._reveal(found)
+        return True
+
     def to_end(self) -> None:
         """Go to the newest line and follow it."""
         self.following, self.unseen = True, False
@@ -134,3 +150,12 @@ class Transcript(EntryView):
 
     def action_undo(self) -> None:
         self._ask("undo")
+
+    def action_larger(self) -> None:
+        self._ask("larger")
+
+    def action_shorter(self) -> None:
+        self._ask("shorter")
+
+    def action_ignore(self) -> None:
+        self._ask("ignore")
