@@ -152,11 +152,11 @@ def judged(row: dict[str, Any], done: dict[str, Any]) -> list[bool]:
 def is_saved(row: dict[str, Any], saved: Sequence[dict[str, str]]) -> bool:
     """Whether what is live says it all, at a right place, and nothing that must not be kept."""
     texts = [_stem(fact["text"]) for fact in saved]
-    if any(_stem(word) in text for word in row["must_not_contain"] for text in texts):
+    if any(_stem(word) in text for word in row.get("must_not_contain", ()) for text in texts):
         return False
     places = [row["target"], *row.get("target_alt", ())]
     right = [_stem(fact["text"] + "\n" + fact["line"]) for fact in saved if _at(fact, places)]
-    return bool(right) and all(any(_stem(word) in text for text in right) for word in row["must_contain"])
+    return bool(right) and all(any(_stem(word) in text for text in right) for word in row.get("must_contain", ()))
 
 
 def _at(fact: dict[str, str], places: Sequence[str]) -> bool:
