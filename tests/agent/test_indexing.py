@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.agent.conftest import Desk, WordEmbedder, of
+from tui_agent.agent import indexing
 from tui_agent.agent.events import IndexChanged, Notice
 from tui_agent.memory.chroma_collection import open_client
 from tui_agent.memory.index_process import IndexProcess
@@ -205,6 +206,33 @@ async def test_delete_forever_takes_the_fact_out_of_chroma(open_desk: Open) -> N
     await desk.session.close()
     assert ids_in(desk.project.vector_dir, desk.project.id) == {ids[0], ids[1], ids[3]}
     everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    assert ids[2].encode() not in everything
+
+
+async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_it(
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await started(await open_desk(interactive=True))
+    ids = await add(desk, *TEXTS)
+    keeper, reading, times = desk.session._keeper, indexing._everything, 0
+    assert keeper is not None
+
+    def read_then_delete(stores: Any, identity: str) -> Any:
+        nonlocal times
+        found = reading(stores, identity)
+        times += 1
+        if times == 1:
+            stores.ledger.delete(ids[2])
+            assert keeper.drop()
+        return found
+
+    monkeypatch.setattr(indexing, "_everything", read_then_delete)
+    assert (await desk.session.reindex()).ok
+    assert times == 2
+    assert desk.session.index.rows == 3
+    await desk.session.close()
+    everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    assert ids[0].encode() in everything
     assert ids[2].encode() not in everything
 
 

@@ -396,3 +396,10 @@ async def test_a_long_session_compacts_and_restarts_for_no_other_reason() -> Non
     world = await live(steps, 3072)
     assert set(world.restarts) == {"compaction"}
     assert 1 <= len(world.restarts) <= len(steps) // 2
+
+
+async def test_a_summary_of_a_log_that_fills_the_window_is_asked_without_its_last_turns() -> None:
+    steps = [(step, size, ENGLISH) for step, size in
+             ((plain, 1),) * 4 + ((several_calls, 4), (calls_without_end, 1), (reads_a_big_file, 1))]  # fmt: skip
+    world = await live(steps, 3072)
+    assert set(world.restarts) == {"compaction"}

@@ -39,6 +39,10 @@ _FROM_ROWS = 200  # rows from which filling the index is worth showing
 _ANSWER_S = 1.0
 
 
+class _Stale(Exception):
+    """The index was emptied for a deletion since the rows for it were read: they may hold what was deleted."""
+
+
 class IndexKeeper:
     """The vector index of one open project.
 
@@ -64,6 +68,7 @@ class IndexKeeper:
         self._held: frozenset[str] = frozenset()
         self._wanted = ""
         self._rebuild = False
+        self._drops = 0
         self._work: asyncio.Task[None] | None = None
         self._closed = False
         self._begun = False
@@ -124,6 +129,7 @@ class IndexKeeper:
         index = self._index
         if index is None:
             return False
+        self._drops += 1  # before the thread's turn: rows that were read by now must not follow behind it
         self._known, self._held = {}, frozenset()
         return self._thread.submit(index.drop).result()
 
@@ -171,17 +177,26 @@ class IndexKeeper:
     async def _run(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(func, *args, **kwargs))
 
+    def _write(self, drops: int, func: Callable[..., Any], *args: Any) -> Any:
+        """In the index's thread: write rows that were read when it had been emptied ``drops`` times."""
+        if self._drops != drops:
+            raise _Stale
+        return func(*args)
+
     async def _follow(self) -> None:
         while self._wanted:
             identity, self._wanted = self._wanted, ""
             anew, self._rebuild = self._rebuild, False
             try:
                 await self._take_over(identity, anew)
+            except _Stale:
+                self._wanted = self._wanted or identity
             except Exception:
                 log.exception("the vector index could not follow the facts")
                 return
 
     async def _take_over(self, identity: str, anew: bool) -> None:
+        drops = self._drops
         known = await self._stores.db.run(_rows_of, self._stores, identity)
         if not known and self._index is None and not anew:
             self._show("empty", identity=identity)
@@ -200,9 +215,9 @@ class IndexKeeper:
             return
         whole = anew or index.state != "ready" or index.identity != identity or not self._known
         if whole:
-            await self._fill(index, identity, anew)
+            await self._fill(index, identity, anew, drops)
         else:
-            await self._change(index, identity, known)
+            await self._change(index, identity, known, drops)
 
     def _new_index(self, identity: str) -> IndexProcess:
         project, chroma = self._stores.project, self._settings.chroma
@@ -228,7 +243,7 @@ class IndexKeeper:
         self._looked_at = now
         return True
 
-    async def _fill(self, index: IndexProcess, identity: str, anew: bool) -> None:
+    async def _fill(self, index: IndexProcess, identity: str, anew: bool, drops: int) -> None:
         """All rows at once: at the start, for another identity, and to rebuild."""
         self._held = frozenset()
         index.identity = identity
@@ -240,7 +255,9 @@ class IndexKeeper:
             if show or total >= _FROM_ROWS:
                 loop.call_soon_threadsafe(self._progress, done, total, identity)
 
-        filled = await self._run(index.rebuild if anew else index.sync, ids, matrix, about, progress)
+        filled = await self._run(
+            self._write, drops, index.rebuild if anew else index.sync, ids, matrix, about, progress
+        )
         if not filled:
             self._trouble(index)
             return
@@ -249,7 +266,7 @@ class IndexKeeper:
         self._known, self._held = known, frozenset(ids)
         self._show("ready", owner=True, rows=len(ids), identity=identity)
 
-    async def _change(self, index: IndexProcess, identity: str, known: dict[str, int]) -> None:
+    async def _change(self, index: IndexProcess, identity: str, known: dict[str, int], drops: int) -> None:
         """Only what differs from what the index was given before."""
         gone = [ref for ref in self._known if ref not in known]
         come = [ref for ref, row in known.items() if self._known.get(ref) != row]
@@ -259,12 +276,12 @@ class IndexKeeper:
         ids, matrix, about = await self._stores.db.run(_some, self._stores, identity, come)
         done = not gone or await self._run(index.remove, gone)
         if done and ids:
-            done = await self._run(index.add, ids, matrix, about)
+            done = await self._run(self._write, drops, index.add, ids, matrix, about)
         if not done:
             if index.state == "broken":
                 self._trouble(index)
                 return
-            await self._fill(index, identity, False)
+            await self._fill(index, identity, False, drops)
             return
         self._known = {ref: row for ref, row in known.items() if ref in self._known or ref in set(ids)}
         self._held = frozenset(self._known)

@@ -107,10 +107,15 @@ class Room:
         if known is not None and known.epoch == prompt.epoch and known.entries <= len(prompt.log):
             rest = prompt.log[known.entries :]
             return known.tokens + sum(self.entry_at_most(entry) for entry in (*rest, *extra))
+        return self._from_the_start([*prompt.log, *extra])
+
+    def _from_the_start(self, entries: Sequence[LogEntry]) -> int:
+        """Tokens of a request with these messages behind the fixed part, on the safe side, without any count."""
+        prompt = self._core.prompt
         tools = json.dumps(prompt.tools, ensure_ascii=False) if prompt.tools else ""
         fixed = self.text_at_most(prompt.system, _FIXED_MARGIN) + self.text_at_most(tools, _FIXED_MARGIN)
         fixed += 2 * _MESSAGE + (_TOOLS if tools else 0)
-        return fixed + sum(self.entry_at_most(entry) for entry in (*prompt.log, *extra))
+        return fixed + sum(self.entry_at_most(entry) for entry in entries)
 
     def entry_at_most(self, entry: LogEntry) -> int:
         """Tokens of one message, on the safe side."""
@@ -218,12 +223,7 @@ class Room:
 
     def _left_for_log(self, entry: int) -> int:
         """Tokens for turns kept word for word, beside the fixed part, a summary and the newest message."""
-        prompt = self._core.prompt
-        log, prompt.log = prompt.log, []
-        known, self._counted = self._counted, None
-        fixed = self.at_most()
-        prompt.log, self._counted = log, known
-        return self.hard - fixed - entry - self._summary_tokens - 60
+        return self.hard - self._from_the_start(()) - entry - self._summary_tokens - 60
 
     def _shortened(self, entry: LogEntry, text: str) -> LogEntry | None:
         content = str(entry.message["content"])
@@ -270,14 +270,18 @@ class Room:
         """One more call on the same prefix, so that the model server reads only the request itself.
 
         The whole log is sent where it fits, since the server has read it; else, or while calls of a running turn wait
-        for their answer, only what is to be summarised.
+        for their answer, only what is to be summarised, without its last turns where that is too much: those are
+        summed up without the model.
         """
         core = self._core
         question = LogEntry({"role": "user", "content": SUMMARY_REQUEST})
-        sent: Sequence[LogEntry] = core.prompt.log
+        sent, rest = list(core.prompt.log), list[LogEntry]()
         if sent[-1].message["role"] != "assistant" or not self.fits([question]):
-            sent = older
-        if sent[-1].message["role"] != "assistant":
+            sent = list(older)
+            while sent and self._from_the_start([*sent, question]) > self.hard:
+                last = turns(sent)[-1]
+                sent, rest = sent[: -len(last)], [*last, *rest]
+        if not sent or sent[-1].message["role"] != "assistant":
             return ""
         messages = [core.prompt.messages()[0], *(entry.message for entry in sent), question.message]
         self._asking = Asking(core)
@@ -285,4 +289,5 @@ class Room:
             reply = await self._asking.run(messages, tools=core.prompt.tools, enough=lambda text: False)
         finally:
             self._asking = None
-        return reply.text.strip() if reply.end == "done" and not reply.calls else ""
+        said = reply.text.strip() if reply.end == "done" and not reply.calls else ""
+        return f"{said}\n{plain_summary(rest)}" if said and rest else said
