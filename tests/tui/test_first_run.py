@@ -236,6 +236,16 @@ async def test_quitting_keeps_the_draft_while_the_question_is_open() -> None:
         assert session.draft == "half a thought"
 
 
+async def test_quitting_in_the_instant_the_question_opens_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = FakeSession(empty=True, server=ServerStatus(URL, "m", ready=False))
+    session.setup = FakeSetUp(session, STOPPED)
+    monkeypatch.setattr(SetupScreen, "compose", lambda self: iter(()))  # as it is when the app ends meanwhile
+    async with driven(session) as (app, pilot, _):
+        await wait_until(pilot, lambda: isinstance(app.screen, SetupScreen))
+        await pilot.press("ctrl+q")
+        await wait_until(pilot, lambda: session.closed)
+
+
 async def test_setup_says_when_there_is_nothing_to_do() -> None:
     session = FakeSession()
     session.setup = FakeSetUp(session, READY)

@@ -73,11 +73,19 @@ class Panel(ModalScreen[Result], Generic[Result]):
         with VerticalScroll(classes="panel--body"):
             yield Plain(id="page")
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether the panel was composed; one that opens as the app ends is mounted without its parts."""
+        return bool(self.query(KeyBar))
+
     def on_mount(self) -> None:
-        self.show_keys()
+        if self.has_parts:
+            self.show_keys()
 
     def on_resize(self) -> None:
         """The body scrolls inside what the screen has left."""
+        if not self.has_parts:
+            return
         bar = self.query_one(KeyBar).visual
         room = max(20, min(100, int(self.size.width * 0.96)) - 6)
         keys = len(bar.lines(room)) if isinstance(bar, Lines) else 1

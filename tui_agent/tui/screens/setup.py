@@ -132,8 +132,9 @@ class SetupScreen(Panel[str]):
 
     def on_mount(self) -> None:
         self._opened_at = monotonic()
-        self.set_interval(WATCH_S, self._watch)
-        self.show()
+        if self.has_parts:  # it opens by itself, so perhaps just as the user quits
+            self.set_interval(WATCH_S, self._watch)
+            self.show()
 
     # -- showing -------------------------------------------------------------------------------------------------------
 
