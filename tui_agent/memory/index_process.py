@@ -282,7 +282,8 @@ class IndexProcess:
                 code = process.wait(_CLOSE_S)
         self._forget()
         self.state = "broken"
-        reason = str(why) if why is not None else _ending(code)
+        # How it ended says more than the pipe that broke because of it.
+        reason = _ending(code) if code or why is None else str(why)
         self.problem = f"The process of the vector index is gone ({reason}, while asked to {verb}). {EXACT}"
 
     def _forget(self) -> None:
