@@ -170,3 +170,28 @@ def test_the_common_beginning_ends_at_the_first_difference() -> None:
     assert sent.common("n", tools, messages) == 0
     sent.forget()
     assert sent.common("m", tools, messages) == 0
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_it_ends_also_when_a_look_is_over_in_the_same_instant(steps: int) -> None:
+    gate, asked = asyncio.Event(), asyncio.Event()
+
+    class Slow(Server):
+        async def ps(self) -> list[RunningModel]:
+            asked.set()
+            await gate.wait()
+            return await super().ps()
+
+    said = list[Event]()
+    waiting = Waiting(Slow(), said.append, "m", 100)
+    await waiting.begin()
+    await asked.wait()
+    gate.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    waiting.end()
+    before = len(said)
+    assert waiting._task is not None
+    await asyncio.wait({waiting._task}, timeout=2)
+    assert waiting._task.done()
+    assert len(said) == before

@@ -60,6 +60,7 @@ class Waiting:
         self._stalled = False
         self._last: PhaseChanged | None = None
         self._task: asyncio.Task[None] | None = None
+        self._over = False
 
     async def begin(self, *, draining: bool = False) -> None:
         """Start watching. Returns when this client's own previous request is over, so that it can be sent."""
@@ -83,6 +84,7 @@ class Waiting:
 
     def end(self) -> None:
         """The request is over."""
+        self._over = True  # a cancellation that meets the end of a look gets lost in wait_for before Python 3.12
         if self._task is not None:
             self._task.cancel()
 
@@ -94,9 +96,11 @@ class Waiting:
     async def _watch(self, drain_s: float) -> None:
         if drain_s:
             await asyncio.sleep(drain_s)
-        while True:
+        while not self._over:
             if not self._begun:
                 await self._look()
+            if self._over:
+                return
             silent = self._clock() - self._heard_at
             # Loading and reading have ages of their own and may take minutes; only a server that says neither, or
             # that fell silent in the middle of an answer, is called stalled.
@@ -110,7 +114,7 @@ class Waiting:
         running: list[RunningModel] | None = None
         with contextlib.suppress(ModelError, asyncio.TimeoutError):
             running = await asyncio.wait_for(self._client.ps(), PS_TIMEOUT_S)
-        if self._begun or running is None:
+        if self._begun or self._over or running is None:
             return
         self._stalled = False
         if any(model.name.removesuffix(":latest") == self._model for model in running):
