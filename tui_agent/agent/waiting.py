@@ -88,6 +88,9 @@ class Waiting:
         if self._task is not None:
             self._task.cancel()
 
+    def _is_over(self) -> bool:
+        return self._over
+
     def _say(self, phase: PhaseChanged) -> None:
         if phase != self._last:
             self._last = phase
@@ -96,10 +99,10 @@ class Waiting:
     async def _watch(self, drain_s: float) -> None:
         if drain_s:
             await asyncio.sleep(drain_s)
-        while not self._over:
+        while not self._is_over():
             if not self._begun:
                 await self._look()
-            if self._over:
+            if self._is_over():
                 return
             silent = self._clock() - self._heard_at
             # Loading and reading have ages of their own and may take minutes; only a server that says neither, or
@@ -114,7 +117,7 @@ class Waiting:
         running: list[RunningModel] | None = None
         with contextlib.suppress(ModelError, asyncio.TimeoutError):
             running = await asyncio.wait_for(self._client.ps(), PS_TIMEOUT_S)
-        if self._begun or self._over or running is None:
+        if self._begun or self._is_over() or running is None:
             return
         self._stalled = False
         if any(model.name.removesuffix(":latest") == self._model for model in running):
