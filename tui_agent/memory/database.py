@@ -72,6 +72,7 @@ class Database:
         self._in_place = False
         self._placed = 0  # writes in place since the last one in the thread
         self._mode = (True, False)  # synced, in place; as connect() and SQLite set it
+        self._waits = True  # whether SQLite waits for other processes; not while writes in place follow each other
         self._closed = self._gone = False
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tui-agent-store")
         self._connection = connect(self.path)
@@ -135,7 +136,7 @@ class Database:
         waiting for the disk. An inner transaction goes by the outer.
         """
         with self._lock, explained(self.path):
-            connection = self._open_connection()
+            connection = self._open_connection(waiting=not self._in_place)
             outer = self._depth == 0
             savepoint = f"level_{self._depth}"
             if outer:
@@ -188,15 +189,15 @@ class Database:
         if not self._in_place:
             retry_locked(lambda: connection.execute("BEGIN IMMEDIATE"), self._lock_retries)
             return
-        connection.execute("PRAGMA busy_timeout = 0")
+        if self._waits:
+            connection.execute("PRAGMA busy_timeout = 0")
+            self._waits = False
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
                 raise
             raise _Elsewhere from error
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """All rows of a query."""
@@ -378,10 +379,13 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open_connection(self) -> sqlite3.Connection:
+    def _open_connection(self, *, waiting: bool = True) -> sqlite3.Connection:
         # "closing" is not "closed": writes that were handed in before close() run while it waits for them.
         if self._gone:
             raise self._closed_error()
+        if waiting and not self._waits:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            self._waits = True
         return self._connection
 
     def _closed_error(self) -> StoreError:

@@ -279,10 +279,12 @@ def _read_prose(text: str, mentions: set[str]) -> None:
             if not FILE_NAME.fullmatch(code):
                 mentions.update(ANY_NAME.findall(code))
         text = INLINE_CODE.sub(" ", text)
-    for found in PROSE_NAME.finditer(text):
+    # Most words are plain ones. A name holds no blank, so they go before the slower search.
+    rest = " ".join([word for word in text.split() if not _plain(word)])
+    for found in PROSE_NAME.finditer(rest):
         whole = found[0]
-        if whole.isalpha() and (whole.islower() or whole.istitle()):
-            continue  # a plain word, as most are
+        if _plain(whole):
+            continue
         if whole.endswith("()"):
             whole = whole[:-2]
         if FILE_NAME.fullmatch(whole):
@@ -290,6 +292,10 @@ def _read_prose(text: str, mentions: set[str]) -> None:
         parts = ANY_NAME.findall(whole)
         if len(parts) > 1 or found[0].endswith("()") or "_" in whole.strip("_") or _has_hump(whole):
             mentions.update(parts)
+
+
+def _plain(word: str) -> bool:
+    return word.isalpha() and (word.islower() or word.istitle())
 
 
 def _has_hump(name: str) -> bool:

@@ -306,6 +306,7 @@ def parse_utc(text: str) -> datetime:
 
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _RANDOM_BITS = 80
 _id_lock = threading.Lock()
 _last_id = (0, 0)
@@ -326,7 +327,7 @@ def new_id() -> str:
                 stamp, chance = stamp + 1, secrets.randbits(_RANDOM_BITS)
         _last_id = (stamp, chance)
     value = (stamp << _RANDOM_BITS) | chance
-    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -5, -5))
+    return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, -10, -10)])
 
 
 def _after_fork() -> None:
