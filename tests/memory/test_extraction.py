@@ -261,6 +261,35 @@ def test_a_fact_without_quote_must_stand_in_a_message_itself() -> None:
     assert (kept.quote, kept.message_id) == ("we use Redis", "m1")
 
 
+@pytest.mark.parametrize(
+    ("message", "fact", "kept"),
+    [
+        (
+            "The invoices service is owned by Basia and it must stay on Python 3.9.",
+            "It must stay on Python 3.9",
+            "The invoices service is owned by Basia and it must stay on Python 3.9.",
+        ),
+        (
+            "The router is called Heron. It's written in Go.",
+            "It's written in Go",
+            "The router is called Heron. It's written in Go.",
+        ),
+        ("Backup robi Basia. Ona trzyma klucze.", "Ona trzyma klucze", "Backup robi Basia. Ona trzyma klucze."),
+        ("Сборку ведёт Игорь. Он в Омске.", "Он в Омске", "Сборку ведёт Игорь. Он в Омске."),
+        ("This project is written in Go.", "This project is written in Go", "This project is written in Go"),
+        ("On Fridays we deploy.", "On Fridays we deploy", "On Fridays we deploy"),
+        ("They must stay on Python 3.9.", "They must stay on Python 3.9", None),
+        ("Who owns invoices? It must stay on Python 3.9.", "It must stay on Python 3.9", None),
+    ],
+)
+def test_a_fact_that_begins_with_it_says_what_it_is_about_or_is_dropped(
+    message: str, fact: str, kept: str | None
+) -> None:
+    found, dropped = ground([item(fact, fact)], talk(message))
+    assert [each.fact for each in found] == ([] if kept is None else [kept])
+    assert [each.rule for each in dropped] == (["nameless"] if kept is None else [])
+
+
 def test_a_fact_in_another_language_gives_way_to_the_users_own_words() -> None:
     said = talk("Komentarze w kodzie piszemy po angielsku.", "Отступ четыре пробела.")
     kept, _ = ground(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.review_views import event_words
 from tui_agent.agent.views import ColdRow, ColdView, Field, HotView, Inspection
+from tui_agent.memory.audit import check_hint
 from tui_agent.memory.quarantine import Quarantined
 from tui_agent.memory.text import fold, parse_utc, utc_now
 from tui_agent.memory.types import Change, Fact, RecalledItem
+from tui_agent.memory.working_types import MemoryEvent
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -40,6 +44,21 @@ def age_words(when: str, now: str | None = None) -> str:
     return f"{days // 30} months ago" if days < 720 else f"{days // 365} years ago"
 
 
+_MOVES = {"evicted": "put away", "pin_released": "pins released", "excerpted": "shown in part"}
+
+
+def _last_moves(events: Sequence[MemoryEvent]) -> str:
+    """The last move as a sentence; where the same step did several by itself, first what they were."""
+    if not events:
+        return ""
+    last = events[-1]
+    together = list(takewhile(lambda event: event.automatic and event.step == last.step, reversed(events)))
+    if len(together) < 2:
+        return last.text
+    counts = Counter(_MOVES.get(event.event, event.event.replace("_", " ")) for event in reversed(together))
+    return f"{', '.join(f'{number} {word}' for word, number in counts.items())}; last: {last.text}"
+
+
 class Inspector:
     """Read-only views over the current core."""
 
@@ -54,13 +73,12 @@ class Inspector:
             rows.sort(key=lambda row: row.age)
         elif sort == "tokens":
             rows.sort(key=lambda row: -row.tokens)
-        last = core.working.events[-1] if core.working.events else None
         return HotView(
             rows=tuple(rows),
             used=core.working.used_tokens,
             budget=core.working.max_tokens,
             pinned_tokens=core.working.pinned_tokens,
-            last_event=last.text if last is not None else "",
+            last_event=_last_moves(core.working.events),
         )
 
     async def cold(self, query: str = "", limit: int = 200) -> ColdView:
@@ -181,6 +199,7 @@ class Inspector:
             Field("confirmed", f"{fact.confirmed_at} UTC, {age_words(fact.confirmed_at)}"),
             Field("holds until", f"{fact.expires_at} UTC" if fact.expires_at else "further notice"),
             Field("last used", f"{fact.last_used_at} UTC" if fact.last_used_at else "never yet"),
+            Field("to check", check_hint(fact)),
             Field("written in", fact.target),
         ]
         never = await self._never(f"fact:{fact.id}")
@@ -246,6 +265,7 @@ class Inspector:
             Field("confirmed", fact.confirmed_at[:10]),
             Field("holds until", fact.expires_at or ""),
             Field("scope", "all projects" if str(fact.scope) == "user" else ""),
+            Field("to check", check_hint(fact)),
             Field("written in", fact.target),
         ]
         return Inspection(
@@ -322,5 +342,5 @@ def _waiting(item: Quarantined) -> Inspection:
 
 def _why(item: RecalledItem) -> str:
     if item.status == "sent":
-        return f"recalled as number {item.rank} for the last answer that it fitted"
+        return f"number {item.rank} of what was recalled for the last answer it was found for"
     return f"close, but not sent: {_MEANINGS.get(item.status, item.status)}"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tui_agent.memory.extraction_parse import ExtractedItem
 from tui_agent.memory.extraction_prompt import MOST_ITEMS, Said
-from tui_agent.memory.proof import find_quote, grounded
+from tui_agent.memory.proof import MESSAGE_BREAK, find_quote, grounded
 from tui_agent.memory.statement_reading import Sentence, own_spans, sentences
 from tui_agent.memory.statements import Label, read
 from tui_agent.memory.text import fold, language_of, normalise
@@ -31,6 +31,17 @@ _ASKS = re.compile(
     r"|(?:запомни|запомните|запиши|запишите|помни|помните|учти|учтите|имеи в виду|имеите в виду)"
     r"(?:\s+(?:себе|пожалуиста|это))*(?:,?\s*что\b)?)\b[\s,:–—-]*"
 )
+
+
+# Folded. "This project is …" names its subject, "this is …" does not; "on Fridays" is no Polish "on".
+_NAMELESS = {
+    "en": re.compile(
+        r"(?:it|he|she|they)(?:'(?:s|ll|d|re|ve))?\b|(?:this|that|these|those)(?:'(?:s|ll|d|re|ve)\b|\s+(?:is|are|was|were|"
+        r"must|should|has|have|will|would|can|needs?|stays?|runs?|goes|go)\b)"
+    ),
+    "pl": re.compile(r"(?:on|ona|ono|oni)\b"),
+    "ru": re.compile(r"(?:он|она|оно|они)\b"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +83,10 @@ def ground(
 
     ``quote`` must stand in a message of the user, fenced blocks and ``>`` lines left out (without a quote the fact
     itself must); the id of the message is repaired. Every number, identifier and proper name of the fact and at least
-    half of its content words must occur in the user's messages. A fact in another language than the user's gives way to
-    the user's own words. The same item is kept once; of more than ``limit`` the most important. ``quotable`` are ids of
-    the messages that a quote may come from. Kept items come in the order of the messages they are proved by.
+    half of its content words must occur in the user's messages. A fact in another language than the user's, or one that
+    begins with "it", gives way to the user's own words. The same item is kept once; of more than ``limit`` the most
+    important. ``quotable`` are ids of the messages that a quote may come from. Kept items come in the order of the
+    messages they are proved by.
     """
     said = conversation_of(conversation)
     users = [message for message in said if message.role == "user"]
@@ -96,9 +108,15 @@ def ground(
             continue
         if _other_language(item.fact, message.content[start:end], message.content):
             found = replace(found, fact=_own_words(message.content, start, end))
-        elif not _supported(item.fact, message, users):
+        elif not _supported(item.fact, message, users, found.quote):
             dropped.append(Dropped(found, "It says more than the user's messages do.", "unsupported"))
             continue
+        if _nameless(found.fact, message.content):
+            whole = _with_what_is_meant(message.content, start, end)
+            if not whole:
+                dropped.append(Dropped(found, "It does not say what it is about.", "nameless"))
+                continue
+            found = replace(found, fact=" ".join(whole.split()), quote=whole)
         key = normalise(found.fact)
         if key in seen:
             dropped.append(Dropped(found, "It is in the list already.", "duplicate"))
@@ -127,11 +145,11 @@ def _placed(item: ExtractedItem, sources: Sequence[Said]) -> tuple[Said, int, in
     return None
 
 
-def _supported(fact: str, message: Said, users: Sequence[Said]) -> bool:
+def _supported(fact: str, message: Said, users: Sequence[Said], quote: str) -> bool:
     """Whether the user said the fact itself, or all its numbers and names and half of its words."""
     if find_quote(fact, message.content) is not None:
         return True
-    return grounded(fact, [message.content, *(other.content for other in _same_language(message, users))])
+    return grounded(fact, [message.content, *(other.content for other in _same_language(message, users))], quote)
 
 
 def _same_language(message: Said, users: Iterable[Said]) -> list[Said]:
@@ -167,6 +185,28 @@ def _own_words(text: str, start: int, end: int) -> str:
         return " ".join(text[start:end].split())
     around = _sentence_at(text, start, end)
     return " ".join((text[start:end] if around is None else text[around.start : around.end]).split())
+
+
+def _nameless(fact: str, message: str) -> bool:
+    """Whether a fact begins with a pronoun, so that nobody can tell later what it is about."""
+    pattern = _NAMELESS.get(language_of(message) or language_of(fact) or "en")
+    return pattern is not None and pattern.match(fold(fact)) is not None
+
+
+def _with_what_is_meant(text: str, start: int, end: int) -> str:
+    """The user's words around a span that begins with a pronoun, back to a sentence that names what it is about; empty
+    when the two sentences before it do not."""
+    found = sentences(text)
+    last = next((place for place, each in enumerate(found) if each.start < end and each.end > start), None)
+    if last is None:
+        return ""
+    for first in range(last, max(-1, last - 3), -1):
+        whole = text[found[first].start : found[last].end].strip()
+        if whole.endswith("?") or "\n\n" in whole:
+            return ""
+        if not _nameless(whole, text):
+            return whole
+    return ""
 
 
 def _sentence_at(text: str, start: int, end: int) -> Sentence | None:
@@ -223,10 +263,10 @@ def proposal_for(item: ExtractedItem, conversation: Sequence[Said], source: str)
         proposer="extraction",
         source=source,
         kind=item.kind,
-        importance=item.importance,
+        importance=item.importance if item.rated else None,
         subject=item.subject,
         quote=item.quote,
-        user_text="\n\n".join(part for part in parts if part.strip()),
+        user_text=MESSAGE_BREAK.join(part for part in parts if part.strip()),
         message_id=item.message_id or None,
     )
 
