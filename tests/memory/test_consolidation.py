@@ -271,6 +271,30 @@ async def test_a_model_is_asked_about_pairs_that_are_near_in_meaning_only(
     assert [fact.fact for fact in facts.live()] == ["Our API speaks GraphQL."]
 
 
+async def test_what_an_embedder_sees_in_all_facts_alike_makes_no_two_of_them_near(
+    db: Database, facts: FactStore, clock: Clock
+) -> None:
+    """Any two of these vectors have a cosine over 0.9; without their common part only one pair is near."""
+    chance = np.random.default_rng(4)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    texts = [" ".join("".join(chance.choice(letters, 9)) for _ in range(5)) for _ in range(22)]
+    own = {text: chance.normal(size=64) for text in texts}
+    own["Releases go out on Friday."] = own["We ship before each weekend."] = chance.normal(size=64)
+    vectors = {}
+    for text, vector in own.items():
+        vector = 20 * np.eye(64)[0] + 0.5 * vector + 0.1 * chance.normal(size=64)
+        vectors[add(facts, text).id] = (vector / np.linalg.norm(vector)).astype(np.float32)
+    matrix = np.stack(list(vectors.values()))
+    assert (matrix @ matrix.T).min() > 0.9
+    facts.put_vectors("id/1", vectors)
+    model = Model("[]")
+    await Consolidator(db, facts, model, identity="id/1", clock=clock).propose()
+    ((asked),) = model.asked
+    assert asked.count("older:") == 1
+    assert "Releases go out on Friday." in asked
+    assert "We ship before each weekend." in asked
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 
 EVERY_DAYS = 7
 _SIMILAR, _ALMOST_SAME = 78.0, 90.0
-_NEAR_IN_MEANING = 0.86
+_NEAR_IN_MEANING = 0.6  # cosine without what all facts have in common; one thing said in two ways lies at 0.6 … 0.9
 _MOST, _MOST_ASKED = 20, 12
+_FEWEST_FOR_MEAN = 20  # facts from which their mean direction says something of the embedder, not of them
 _MOST_FACTS = 3000
 _NEGATIONS = frozenset(
     {"no", "not", "never", "cannot", "without", "nie", "nigdy", "bez", "не", "нет", "никогда", "ни", "без"}
@@ -273,21 +274,31 @@ class Consolidator:
                     found[pair] = float(alike[row][other])
                 elif same or pair in near:
                     found[pair] = float(fuzz.token_sort_ratio(texts[one], texts[other]))
-        for (one, other), likeness in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])):
+        # A model is asked about the first few only, so what is nearest by words or in meaning comes first.
+        nearness = {pair: max(likeness / 100, near.get(pair, 0.0)) for pair, likeness in found.items()}
+        for (one, other), likeness in sorted(found.items(), key=lambda pair: (-nearness[pair[0]], pair[0])):
             if one != other:
                 yield facts[one], facts[other], likeness
 
-    def _near_in_meaning(self, facts: Sequence[Fact]) -> set[tuple[int, int]]:
+    def _near_in_meaning(self, facts: Sequence[Fact]) -> dict[tuple[int, int], float]:
+        """Pairs that may say one thing in two ways, with their cosine; only a model can tell."""
         if not self._identity or self._complete is None:
-            return set()
+            return {}
         ids, matrix = self._facts.vectors(self._identity)
         if not len(ids):
-            return set()
+            return {}
         place = {fact.id: n for n, fact in enumerate(facts)}
         rows = [(n, place[fact_id]) for n, fact_id in enumerate(ids) if fact_id in place]
         chosen = matrix[[n for n, _ in rows]]
-        first, second = np.nonzero(np.triu(chosen @ chosen.T, 1) >= _NEAR_IN_MEANING)
-        return {_ordered(rows[int(a)][1], rows[int(b)][1]) for a, b in zip(first, second, strict=True)}
+        if len(rows) >= _FEWEST_FOR_MEAN:
+            # Some embedders see any two texts as near each other; what is common to all says nothing of two.
+            chosen = chosen - chosen.mean(axis=0)
+            chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), 1e-9)
+        alike = np.triu(chosen @ chosen.T, 1)
+        first, second = np.nonzero(alike >= _NEAR_IN_MEANING)
+        return {
+            _ordered(rows[int(a)][1], rows[int(b)][1]): float(alike[a, b]) for a, b in zip(first, second, strict=True)
+        }
 
     # --- asking a model ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from tui_agent.tui.entries import MOST_CHARACTERS, Entry, NoticeEntry, UserEntry
 from tui_agent.tui.layout import Line, join, label, spread, text, wrapped
 from tui_agent.tui.markdown import CodeLines, Laid, lay_out
 from tui_agent.tui.streaming import StreamingMarkdown
-from tui_agent.tui.text import arguments, clean, clock, one_line, plural, short, tail_id
+from tui_agent.tui.text import arguments, clean, clock, decimals, one_line, plural, short, tail_id
 
 if TYPE_CHECKING:
     from tui_agent.agent.events import MemoryChanged, NotSeen, SaveMissing, TurnFinished
@@ -357,7 +357,7 @@ class AnswerEntry(Entry):
         found = [item for item in record.items if item.store != "hot"]
         hot = len(record.items) - len(found)
         facts = [f"recalled {len(found)}"]
-        facts += [f"{tail_id(one_line(item.id))} {item.score:.2f}" for item in found[:4]]
+        facts += [f"{tail_id(one_line(item.id))} {decimals(item.score)}" for item in found[:4]]
         if len(found) > 4:
             facts.append(f"{len(found) - 4} more")
         if hot:

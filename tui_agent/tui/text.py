@@ -25,6 +25,11 @@ def clean(text: object) -> str:
     return str(text).replace("\r\n", "\n").replace("\r", "\n").translate(_UNSAFE)
 
 
+def decimals(value: float) -> str:
+    """A score with two decimals; what rounds to nothing has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
 def one_line(text: object) -> str:
     """``clean`` text folded to a single line."""
     return _SPACES.sub(" ", clean(text)).strip()

@@ -20,7 +20,7 @@ from tui_agent.tui.answer import AnswerEntry
 from tui_agent.tui.layout import Lines, join, label, text, wrapped
 from tui_agent.tui.screens.inspector import InspectorScreen, correct, score_lines
 from tui_agent.tui.screens.panel import Panel
-from tui_agent.tui.text import clock, day, one_line, plural, short, tail_id
+from tui_agent.tui.text import clock, day, decimals, one_line, plural, short, tail_id
 from tui_agent.tui.widgets.base import Plain
 from tui_agent.tui.widgets.recalled_pane import WHY_NOT
 from tui_agent.tui.widgets.rows import Heading, Row, RowList
@@ -63,7 +63,7 @@ class WhyRow(Row):
     def lines(self, width: int) -> list[Content]:
         item = self.item
         if not self.sent:
-            head = join((f"{item.score:.2f}  ", "$quiet"))
+            head = join((f"{decimals(item.score)}  ", "$quiet"))
             why = f"  {WHY_NOT.get(item.status, one_line(item.status))}"
             return wrapped(join(label(item.text), (why, "$quiet")), width, first=head, rest=" " * head.cell_length)
         lines = wrapped(text(item.text), width, first=(f"{self.number}  ", "bold $said"), rest="   ")
@@ -96,9 +96,12 @@ class _Rest(Row):
         also = [f"skill {skill['name']}" for skill in skills]
         also += [f"note: {short(one_line(note), 60)}" for note in notes]
         also += [f"the date {extra['date']}"] if extra.get("date") else []
-        in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith("message:")]
+        in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith(("message:", "listed:"))]
+        named = extra.get("put_away") or {"lines": (), "more": 0}
+        lines_of = "; ".join(one_line(str(one["line"])) for one in named["lines"])
         rows = [
             ("also sent", "; ".join(also)),
+            ("put away, named", f"{lines_of}; +{named['more']} more" if lines_of else ""),
             ("in view already", f"{plural(len(in_view), 'item')} of earlier messages" if in_view else ""),
             ("fixed part", ", ".join(str(part["name"]) for part in extra.get("fixed", ()))),
         ]

@@ -10,7 +10,7 @@ from textual.content import Content
 from tui_agent.memory.types import RecalledItem, RecallRecord
 from tui_agent.tui.actions import bindings
 from tui_agent.tui.layout import join, label, spread, wrapped
-from tui_agent.tui.text import clock, day, days_since, one_line, short
+from tui_agent.tui.text import clock, day, days_since, decimals, one_line, short
 from tui_agent.tui.widgets.panes import Pane, PaneList, PaneTitle
 from tui_agent.tui.widgets.rows import Empty, Heading, Row
 
@@ -33,7 +33,7 @@ _TERMS = {"importance": "weight", "freshness": "fresh", "similarity": "meaning",
 def term_line(item: RecalledItem) -> str:
     """``words .44  meaning .29``: the score terms on one line."""
     return "  ".join(
-        f"{_TERMS.get(term.name, one_line(term.name))} {f'{term.value:.2f}'.replace('0.', '.', 1)}"
+        f"{_TERMS.get(term.name, one_line(term.name))} {decimals(term.value).replace('0.', '.', 1)}"
         for term in item.terms
     )
 
@@ -50,11 +50,11 @@ class RecalledRow(Row):
     def lines(self, width: int) -> list[Content]:
         item = self.item
         if not self.sent:
-            head = join(("– ", "$faint"), (f"{item.score:.2f}  ", "$quiet"))
+            head = join(("– ", "$faint"), (f"{decimals(item.score)}  ", "$quiet"))
             words = WHY_NOT if width >= 52 else _WHY_NOT_SHORT
             why = Content.styled(words.get(item.status, one_line(item.status)), "$quiet")
             return [spread(join(head, label(item.text, "$quiet")), why, width)]
-        head = join((f"{self.number} ", "$quiet"), (f"{item.score:.2f}  ", "bold"))
+        head = join((f"{self.number} ", "$quiet"), (f"{decimals(item.score)}  ", "bold"))
         lines = wrapped(label(item.text), width, first=head, rest=" " * head.cell_length, limit=3)
         pad = " " * head.cell_length
         lines.append(join(pad, self._facts(width - len(pad))))
