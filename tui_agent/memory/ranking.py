@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 WORDS, MEANING = 0.45, 0.90
 """What words and meaning weigh for single statements. What words cannot say, meaning takes over (see :func:`blend`).
 Cosines above their background seldom pass a half, hence the sum above 1."""
+WORDS_POWER = 1.5
 
 K1, B = 0.9, 0.4
 _NEAR = 2  # places that neighbours may be apart: a tool's message or a deleted one may lie between
@@ -77,12 +78,14 @@ def blend(words_score: float, quality: float, calibrated: float | None) -> tuple
     """The two terms of a single statement, words and meaning.
 
     ``quality`` is the best share of the question's words that any document holds (0..1): the part of the weight that
-    words cannot fill goes to meaning, as when question and memory are in two languages. Without a vector
-    (``calibrated`` is ``None``) words carry the whole weight.
+    words cannot fill goes to meaning, as when question and memory are in two languages. Beside meaning, a few words of
+    many in common say less than their share (``words_score`` to the power of 1.5). Without a vector (``calibrated`` is
+    ``None``) words carry the whole weight.
     """
     if calibrated is None:
         return words_score, 0.0
-    return WORDS * words_score, (MEANING + WORDS * (1.0 - min(1.0, max(0.0, quality)))) * calibrated
+    weight = MEANING + WORDS * (1.0 - min(1.0, max(0.0, quality)))
+    return WORDS * float(max(0.0, words_score)) ** WORDS_POWER, weight * calibrated
 
 
 # --- passages -------------------------------------------------------------------------------------
