@@ -147,7 +147,7 @@ async def hot_figures(report: Report, sizes: list[int], folder: Path) -> None:
         gc.collect()
         gc.freeze()  # what the benchmark itself holds is not our garbage to look through
         instant = Instant()
-        rounds = 12 if size < 5000 else 4
+        rounds = 24 if size < 5000 else 4
         items = make_items(size + rounds * _OURS + 40, instant)
         counter = RegexTokenCounter() if protoprompt else None
         if protoprompt:

@@ -466,3 +466,32 @@ def test_the_clock_of_the_database_can_be_set() -> None:
         now[0] = "2030-01-01 00:00:00"
         assert db.value("SELECT datetime('now')") == "2030-01-01 00:00:00"
         assert db.value("SELECT datetime('2020-02-28', '+2 days')") == "2020-03-01 00:00:00"
+
+
+async def test_a_few_rows_are_read_in_place_unless_another_thread_writes(path: Path) -> None:
+    def read() -> tuple[int, int]:
+        return threading.get_ident(), int(db.value("SELECT count(*) FROM items"))
+
+    here = threading.get_ident()
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        assert await db.read_small(read) == (here, 0)
+        holding, release = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with db.transaction() as connection:
+                connection.execute("INSERT INTO items(text) VALUES ('new')")
+                holding.set()
+                release.wait(10)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        holding.wait(10)
+        waiting = asyncio.ensure_future(db.read_small(read))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        release.set()
+        thread, count = await waiting
+        holder.join()
+        assert thread != here
+        assert count == 1

@@ -592,3 +592,18 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         assert history.prompt_history() == ["prompt walrus"]
         messages = history.messages(session)
         assert all(one.seq + 1 == two.seq for one, two in pairwise(messages))
+
+
+def test_what_the_user_sends_enters_session_prompts_and_goal_in_one_write(history: History) -> None:
+    session = history.start_session().id
+    row = history.said(session, "Port the report\nto Rust", goal_of=lambda text: text.splitlines()[0])
+    assert [message.id for message in history.messages(session)] == [row.id]
+    assert history.prompt_history() == ["Port the report\nto Rust"]
+    stored = history.session(session)
+    assert (stored.goal, stored.title) == ("Port the report", "Port the report")
+    history.set_title(session, "Mine")
+    history.said(session, "Go on", goal_of=lambda text: text)
+    stored = history.session(session)
+    assert (stored.goal, stored.title) == ("Go on", "Mine")
+    history.said(session, "And now?")
+    assert history.session(session).goal == "Go on"

@@ -89,3 +89,29 @@ def test_after_any_changes_a_table_equals_its_vectors(steps: list[tuple[str, int
     assert {ref: pytest.approx(float(vector @ at(asked)), abs=1e-5) for ref, vector in kept.items()} == {
         ref: hit.cosine for ref, hit in hits.items()
     }
+
+
+def test_of_many_vectors_the_nearest_are_found_as_if_all_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.memory.vectors._ALL", 200)
+    monkeypatch.setattr("tui_agent.memory.vectors._CLOSE", 400)
+    numbers = np.random.default_rng(3)
+    topics = np.repeat(numbers.normal(size=(300, 128)), 10, axis=0)
+    rows = (topics + 0.5 * numbers.normal(size=(3000, 128)) + 0.5).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    table, known = VectorTable("x"), {f"f{n}": row for n, row in enumerate(rows)}
+    for start in range(0, 3000, 500):  # the sketches grow with the table
+        table.put({ref: known[ref] for ref in list(known)[start : start + 500]})
+    for ref in list(known)[::7]:
+        table.discard(ref)
+        del known[ref]
+    matrix, ids = np.stack(list(known.values())), list(known)
+    for _ in range(20):
+        near = known[ids[int(numbers.integers(len(ids)))]] + 0.02 * numbers.normal(size=128)
+        query = np.asarray(near / np.linalg.norm(near), dtype=np.float32)
+        exact = {hit.ref: hit for hit in search(ids, matrix, query, 10)}
+        found = table.search(query, 10, also=[ids[0]])
+        assert len(exact.keys() & found.keys()) >= 9
+        assert ids[0] in found
+        best = next(iter(exact))
+        assert found[best].cosine == pytest.approx(exact[best].cosine, abs=1e-5)
+        assert found[best].calibrated == pytest.approx(exact[best].calibrated, abs=0.03)

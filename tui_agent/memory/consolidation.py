@@ -6,6 +6,7 @@ stays is always one of the two, word for word; a model is asked what two facts a
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -33,6 +34,7 @@ _NEAR_IN_MEANING = 0.6  # cosine without what all facts have in common; one thin
 _MOST, _MOST_ASKED = 20, 12
 _FEWEST_FOR_MEAN = 20  # facts from which their mean direction says something of the embedder, not of them
 _MOST_FACTS = 3000
+_ROWS_AT_ONCE = 16  # compared with all others in one go
 _NEGATIONS = frozenset(
     {"no", "not", "never", "cannot", "without", "nie", "nigdy", "bez", "не", "нет", "никогда", "ни", "без"}
 )
@@ -156,7 +158,8 @@ class Consolidator:
         Facts that are new since the last run are compared with all others; ``everything`` compares all with all. A pair
         the user has declined does not come again. An error of the model leaves what words alone say.
         """
-        sure, open_pairs = await self._db.run(self._find, everything)
+        # Not on the database's thread: it takes a while, and a message would have to wait for it.
+        sure, open_pairs = await asyncio.to_thread(self._find, everything)
         answered = True
         if self._complete is not None and open_pairs:
             found = await self._ask(open_pairs[:_MOST_ASKED])
@@ -237,7 +240,7 @@ class Consolidator:
 
     def _find(self, everything: bool) -> tuple[list[MergeProposal], list[MergeProposal]]:
         """Pairs that words settle, and pairs that are only near each other (with the newer one to keep)."""
-        facts = self._facts.live()[-_MOST_FACTS:]
+        facts = self._facts.newest(_MOST_FACTS)
         last = self._db.value("SELECT last_fact FROM consolidation_runs ORDER BY id DESC LIMIT 1")
         fresh = [n for n, fact in enumerate(facts) if everything or last is None or fact.id > last]
         declined = {str(row["pair"]) for row in self._db.rows("SELECT pair FROM consolidation_declined")}
@@ -261,8 +264,15 @@ class Consolidator:
         if not fresh:
             return
         texts = [" ".join(words(fact.fact)) for fact in facts]
-        alike = process.cdist(
-            [texts[n] for n in fresh], texts, scorer=fuzz.token_sort_ratio, score_cutoff=_SIMILAR, dtype=np.float32
+        # A few rows at a time: no other thread runs meanwhile, the screen's neither.
+        parts = [
+            [texts[n] for n in fresh[start : start + _ROWS_AT_ONCE]] for start in range(0, len(fresh), _ROWS_AT_ONCE)
+        ]
+        alike = np.vstack(
+            [
+                process.cdist(part, texts, scorer=fuzz.token_sort_ratio, score_cutoff=_SIMILAR, dtype=np.float32)
+                for part in parts
+            ]
         )
         near = self._near_in_meaning(facts)
         found: dict[tuple[int, int], float] = {}
@@ -284,7 +294,7 @@ class Consolidator:
         """Pairs that may say one thing in two ways, with their cosine; only a model can tell."""
         if not self._identity or self._complete is None:
             return {}
-        ids, matrix = self._facts.vectors(self._identity)
+        ids, matrix = self._facts.vectors(self._identity, [fact.id for fact in facts])
         if not len(ids):
             return {}
         place = {fact.id: n for n, fact in enumerate(facts)}

@@ -268,6 +268,19 @@ class Database:
         self._placed = 0
         return await self.run(func, *args, **kwargs)
 
+    async def read_small(self, func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As :meth:`run`, for reading a few rows by their keys: done in place where nobody is writing, else it goes to
+        the thread. On a busy machine it may take that thread some milliseconds to wake up."""
+        if self._closed:
+            raise self._closed_error()
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._depth:
+                    return func(*args, **kwargs)
+            finally:
+                self._lock.release()
+        return await self.run(func, *args, **kwargs)
+
     def set_clock(self, clock: Callable[[], str]) -> None:
         """Makes SQL's ``datetime('now', …)`` in this database go by ``clock`` (UTC ``YYYY-MM-DD HH:MM:SS``).
 

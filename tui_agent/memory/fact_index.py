@@ -106,7 +106,7 @@ class FactIndex:
         now = self._look(last)
         if now == last and same_space:
             return None
-        if now.others == last.others and same_space and now.change - last.change <= _FEW_CHANGES:
+        if self._is_little(last, now, same_space=same_space):
             return self._few_changes(last, now, identity)
         now = replace(now, revision=self._facts.revision())
         # A row edited by hand has lost its key (the table's trigger), and may be as long as before.
@@ -116,6 +116,23 @@ class FactIndex:
                 self._mark = now
             return None
         return self._whole(now, identity, edited)
+
+    def keep_up(self, identity: str) -> bool:
+        """Takes over what has changed when that is little, on the database's thread; false when there is more to read
+        than should be done there in one go (see :meth:`read`)."""
+        with self._lock:
+            last, same_space = self._mark, identity == self._vectors.identity
+        now = self._look(last)
+        if now == last and same_space:
+            return True
+        if not self._is_little(last, now, same_space=same_space):
+            return False
+        self.apply(self._few_changes(last, now, identity))
+        return True
+
+    @staticmethod
+    def _is_little(last: _Mark, now: _Mark, *, same_space: bool) -> bool:
+        return same_space and now.others == last.others and now.change - last.change <= _FEW_CHANGES
 
     def _look(self, last: _Mark) -> _Mark:
         row = self._db.row(

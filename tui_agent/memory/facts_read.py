@@ -94,6 +94,26 @@ class FactReader:
         marks = ", ".join("?" * len(wanted))
         return self._facts(f"{LIVE} WHERE m.scope IN ({marks}) ORDER BY m.created_at, m.id", *map(str, wanted))
 
+    def of_message(self, message_id: str) -> list[Fact]:
+        """The live facts that were stated in a message, oldest first."""
+        return self._facts(f"{LIVE} WHERE m.message_id = ? ORDER BY m.created_at, m.id", message_id)
+
+    def newest(self, most: int) -> list[Fact]:
+        """The last ``most`` of the live facts, oldest first."""
+        return self._facts(f"{LIVE} ORDER BY m.created_at DESC, m.id DESC LIMIT {int(most)}")[::-1]
+
+    def live_written(self, scope: Scope | None = None, *, include_user: bool = True) -> list[Fact]:
+        """As :meth:`live`, of those that have a place in a memory file only."""
+        wanted = list(Scope) if scope is None else [scope, *([Scope.USER] if include_user else ())]
+        if scope is None and not include_user:
+            wanted.remove(Scope.USER)
+        marks = ", ".join("?" * len(wanted))
+        return self._facts(
+            f"{LIVE} WHERE (m.target_line <> '' OR m.target NOT IN ('', 'fact')) AND m.scope IN ({marks}) "
+            "ORDER BY m.created_at, m.id",
+            *map(str, wanted),
+        )
+
     def expired(self) -> list[Fact]:
         """The facts that were current when they ended and that prune has not removed yet, oldest first."""
         return self._facts(

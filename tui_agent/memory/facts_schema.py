@@ -134,8 +134,13 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _find_by_message(connection: sqlite3.Connection) -> None:
+    # Every question asks which facts were stated in the messages that the window shows.
+    connection.execute("CREATE INDEX memory_message ON memory(message_id) WHERE message_id IS NOT NULL")
+
+
 ROOM = "facts"
-MIGRATIONS: tuple[Migration, ...] = (("001 facts", _create),)
+MIGRATIONS: tuple[Migration, ...] = (("001 facts", _create), ("002 facts by message", _find_by_message))
 
 
 def subject_key(subject: str) -> str:

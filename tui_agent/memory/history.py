@@ -18,6 +18,7 @@ STATUSES = frozenset({"complete", "partial", "cut_off", "failed"})
 SEARCHED_ROLES = ("user", "assistant")  # results of tools would bring back what a search has just printed
 
 SEARCH_LIMIT, SEARCH_MOST, SEARCH_CHARACTERS = 10, 50, 500
+_TITLE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,22 @@ class History(SessionRecords):
                 (message_id, session_id, role, *values, tool_name, status, meta_json, now, session_id),
             )
             return self.message(message_id)
+
+    def said(self, session_id: str, text: str, *, goal_of: Callable[[str], str] | None = None) -> StoredMessage:
+        """Adds what the user has just sent, to the session and to the composer's history: the disk is waited for once.
+
+        With ``goal_of`` that gives the session its goal, and its title where it has none, in the same write; it is
+        called with the text as it is stored.
+        """
+        with self._db.transaction() as connection:
+            row = self.append(session_id, "user", text)
+            self.add_prompt(text)
+            if goal_of is not None and (goal := goal_of(row.content)):
+                connection.execute(
+                    "UPDATE sessions SET goal = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
+                    (self._redact(goal), self._redact(goal[:_TITLE_CHARS]), session_id),
+                )
+            return row
 
     def begin_answer(self, session_id: str) -> str:
         """The id of a new, empty answer that counts as partial until :meth:`finish_answer`."""

@@ -36,6 +36,7 @@ EXACT = "Search goes exactly over the vectors in the database instead; nothing i
 PROGRAM = (sys.executable, "-m", "tui_agent.memory.index_process")
 
 _OPEN_S, _SILENT_S, _QUERY_S, _CLOSE_S = 60.0, 120.0, 0.5, 5.0
+_PIECE_BYTES = 1 << 20
 _NICE = 5  # the index is never worth a stutter
 
 Frame = tuple[dict[str, Any], bytes]
@@ -220,7 +221,7 @@ class IndexProcess:
         self,
         verb: str,
         data: Mapping[str, Any] | None = None,
-        blob: bytes = b"",
+        blob: bytes | memoryview = b"",
         *,
         wait_s: float = _SILENT_S,
         progress: Progress | None = None,
@@ -233,7 +234,11 @@ class IndexProcess:
             process = self._running()
             assert process.stdin is not None
             head = {**(data or {}), "op": verb, "number": number, "identity": self.identity, "bytes": len(blob)}
-            process.stdin.write(json.dumps(head).encode() + b"\n" + blob)
+            # In pieces: to encode or copy many rows at once would keep all other threads waiting, the screen's too.
+            process.stdin.writelines(piece.encode() for piece in json.JSONEncoder().iterencode(head))
+            process.stdin.write(b"\n")
+            for start in range(0, len(blob), _PIECE_BYTES):
+                process.stdin.write(blob[start : start + _PIECE_BYTES])
             process.stdin.flush()
         except (OSError, ValueError) as error:
             return self._lost(verb, error)
@@ -306,10 +311,11 @@ def _ending(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _bytes(values: Any) -> bytes:
+def _bytes(values: Any) -> memoryview:
     import numpy as np
 
-    return np.ascontiguousarray(values, dtype="<f4").tobytes()
+    flat = np.ascontiguousarray(values, dtype="<f4")
+    return flat.data.cast("B") if flat.size else memoryview(b"")
 
 
 def _read_frame(stream: IO[bytes]) -> Frame | None:

@@ -9,19 +9,28 @@ letter costs a little instead of everything.
 from __future__ import annotations
 
 import hashlib
-import heapq
 import math
 import threading
-from collections import Counter
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import DamerauLevenshtein
 
-from tui_agent.memory.text import STOPWORDS, fold, ngrams, split_identifier, terms, word_stems, words
+from tui_agent.memory.spelling import Spellings, similarity
+from tui_agent.memory.text import STOPWORDS, fold, split_identifier, terms, word_stems, words
+
+__all__ = [
+    "LexicalHit",
+    "LexicalIndex",
+    "best_line",
+    "concepts",
+    "index_terms",
+    "matched_terms",
+    "similarity",
+]
 
 Floats = NDArray[np.float32]
 
@@ -31,8 +40,8 @@ _EXACT, _STEM, _PART, _SPELLING = 1.0, 0.85, 0.5, 0.8
 _MIN_SIMILAR = 0.58
 _LONGEST_KEPT = 64  # characters of a piece of text whose terms are kept
 _MAX_SIMILAR_TERMS = 12
-_COMPARED = 60  # spellings looked at closely for one word
-_FEWEST_SHARED = 0.3  # of the trigrams, before two spellings are compared at all
+_COUNT_BITS = 8  # of a posting: how often a document holds a term, at most 255 times
+_MOST_COUNTED = (1 << _COUNT_BITS) - 1
 _RAREST = 0.05  # the least weight of a word that is everywhere
 
 
@@ -93,9 +102,9 @@ class LexicalIndex:
         self._free: list[int] = []
         self._lengths: Floats = np.zeros(64, dtype=np.float32)
         self._total_length = 0.0
-        self._postings: dict[str, dict[int, int]] = {}
-        self._arrays: dict[str, tuple[NDArray[np.int64], Floats]] = {}
-        self._grams: dict[str, dict[str, None]] = {}
+        # Most terms are in one document only: then the posting itself stands here, else a flat array of them.
+        self._postings: dict[str, int | array[int]] = {}
+        self._spellings = Spellings()
         self._similar_known: dict[str, list[tuple[str, float]]] = {}
 
     def __len__(self) -> int:
@@ -136,12 +145,14 @@ class LexicalIndex:
             self._lengths[number] = length
             self._total_length += length
             for term, count in found.items():
-                posting = self._postings.get(term)
+                posting, packed = self._postings.get(term), number << _COUNT_BITS | min(count, _MOST_COUNTED)
                 if posting is None:
-                    posting = self._postings[term] = {}
+                    self._postings[term] = packed
                     self._spell(term, known=True)
-                posting[number] = count
-                self._arrays.pop(term, None)
+                elif isinstance(posting, int):
+                    self._postings[term] = array("q", (posting, packed))
+                else:
+                    posting.append(packed)
             return True
 
     def discard(self, ref: str) -> bool:
@@ -155,25 +166,25 @@ class LexicalIndex:
             self._free.append(number)
             for term in gone:
                 posting = self._postings[term]
-                del posting[number]
-                self._arrays.pop(term, None)
-                if not posting:
+                if isinstance(posting, int):
                     del self._postings[term]
                     self._spell(term, known=False)
+                    continue
+                place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> _COUNT_BITS == number)[0])
+                del posting[place]
+                if len(posting) == 1:
+                    self._postings[term] = posting[0]
             return True
 
     def _spell(self, term: str, *, known: bool) -> None:
-        """Keep the trigrams by which similar spellings are found; stems have none of their own."""
+        """Keep the words among which similar spellings are found; stems are none."""
         if term.startswith("~"):
             return
         self._similar_known.clear()
-        for gram in set(ngrams(term, (3,))):
-            if known:
-                self._grams.setdefault(gram, {})[term] = None
-            elif gram in self._grams:
-                self._grams[gram].pop(term, None)
-                if not self._grams[gram]:
-                    del self._grams[gram]
+        if known:
+            self._spellings.add(term)
+        else:
+            self._spellings.discard(term)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -227,15 +238,9 @@ class LexicalIndex:
         return best, counted
 
     def _posting(self, term: str) -> tuple[NDArray[np.int64], Floats]:
-        known = self._arrays.get(term)
-        if known is None:
-            posting = self._postings[term]
-            known = (
-                np.fromiter(posting.keys(), dtype=np.int64, count=len(posting)),
-                np.fromiter(posting.values(), dtype=np.float32, count=len(posting)),
-            )
-            self._arrays[term] = known
-        return known
+        posting = self._postings[term]
+        packed = np.array([posting]) if isinstance(posting, int) else np.frombuffer(posting, dtype=np.int64)
+        return packed >> _COUNT_BITS, (packed & _MOST_COUNTED).astype(np.float32)
 
     def _matches(self, word: str) -> dict[str, float]:
         """Terms of the index that stand for a query word, with how sure that is."""
@@ -258,23 +263,8 @@ class LexicalIndex:
         """Terms spelled like ``word``: one letter off, or the same beginning with another ending."""
         if (known := self._similar_known.get(word)) is not None:
             return known
-        grams = set(ngrams(word, (3,)))
-        shared: Counter[str] = Counter()
-        for gram in grams:
-            shared.update(self._grams.get(gram, {}).keys())
-        # A word of n letters has about n padded trigrams; the share of common ones bounds how alike two spellings are.
-        alike = (
-            (2 * number / (len(grams) + len(term)), term)
-            for term, number in shared.items()
-            if term != word and len(term) >= 3
-        )
-        found: list[tuple[str, float]] = []
-        for share, term in heapq.nlargest(_COMPARED, alike):
-            score = similarity(word, term) if share >= _FEWEST_SHARED else 0.0
-            if score >= _MIN_SIMILAR:
-                found.append((term, score * _SPELLING))
-        found.sort(key=lambda pair: (-pair[1], pair[0]))
-        self._similar_known[word] = found[:_MAX_SIMILAR_TERMS]
+        near = self._spellings.near(word, _MIN_SIMILAR)
+        self._similar_known[word] = [(term, score * _SPELLING) for term, score in near[:_MAX_SIMILAR_TERMS]]
         return self._similar_known[word]
 
 
@@ -284,28 +274,6 @@ def _largest(scores: Floats, limit: int) -> NDArray[np.int64]:
         kept = np.sort(np.argpartition(-scores, limit)[:limit])
         return np.asarray(kept[np.argsort(-scores[kept], kind="stable")])
     return np.asarray(np.argsort(-scores, kind="stable"))
-
-
-def similarity(word: str, term: str) -> float:
-    """How likely two spellings are one word, 0..1: one edit in a longer word, or a long common beginning."""
-    shorter, longest = min(len(word), len(term)), max(len(word), len(term))
-    if any(map(str.isdigit, word + term)):
-        return 0.0  # 7443 is not 7433, v2 is not v3
-    distance = DamerauLevenshtein.distance(word, term, score_cutoff=2)
-    if distance == 1 and shorter >= 4:
-        return 0.9
-    if distance == 1 and shorter == 3 and longest == 4 and word[:2] == term[:2]:
-        return 0.6
-    if distance == 2 and shorter >= 8:
-        return 0.75
-    prefix = 0
-    for left, right in zip(word, term, strict=False):
-        if left != right:
-            break
-        prefix += 1
-    if prefix >= 4 and longest - prefix <= 4:
-        return 0.55 + 0.35 * prefix / longest
-    return 0.0
 
 
 def concepts(query: str) -> list[str]:

@@ -11,8 +11,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from tui_agent.memory.answers import answer_term, asked_for
 from tui_agent.memory.choosing import NEAR, Candidate, Limits, choose, to_item
 from tui_agent.memory.database import Database
 from tui_agent.memory.fact_index import FactHits, FactIndex, embedded_text
@@ -28,12 +29,16 @@ from tui_agent.memory.working import WorkingMemory
 __all__ = ["Recaller", "fact_terms"]
 
 log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 AGE, IMPORTANCE, USE, PIN = 0.04, 0.03, 0.02, 0.03
 """The most that age takes away, and that importance, recent use and a pin add: they decide between facts that fit
 about equally well, and nothing else."""
 STORES = ("fact", "cold", "file")
 """The stores that feed an answer by themselves; ``message`` is searched on request."""
+
+INDEX_PATIENCE_S = 0.004
+"""How long the index of vectors may take to answer. Without its answer search is exact, which takes less than that."""
 
 _CANDIDATES = 40
 _COLD_HITS, _COLD_KEPT = 24, 16
@@ -89,6 +94,7 @@ class Recaller:
         self._notes = notes
         self._weights = weights
         self.index: NeighbourIndex | None = None
+        self.index_patience_s = INDEX_PATIENCE_S
         self._index = FactIndex(db, facts)
         self._passages = PassageReader(db)
         self._refreshing = asyncio.Lock()
@@ -112,6 +118,7 @@ class Recaller:
         max_tokens: int = 600,
         count: Callable[[str], int] = lambda text: len(text) // 4 + 1,
         stores: Collection[str] = STORES,
+        put_away_hits: list[str] | None = None,
     ) -> RecallRecord:
         """What fits ``query``, best first, within ``top_k`` items and ``max_tokens``.
 
@@ -121,23 +128,25 @@ class Recaller:
         that asks: its own messages are not searched. The record also names the nearest candidates that were left out,
         and why; ``channels`` says whether meaning took part, ``extra["embed_ms"]`` what the embedder took of
         ``took_ms``, ``extra["index"]`` whether ``chroma`` named the facts that are near or search was ``exact``.
+        ``put_away_hits`` gets the ids of all put-away items that have to do with ``query``, chosen or not, best first.
         """
         started = time.perf_counter()
         query = _sound(query)
         vector = await self._query_vector(query)
         embedded = time.perf_counter()
-        nearest = await self._near(vector, top_k) if "fact" in stores else None
         sets = [frozenset(refs) for refs in (visible, masked, put_away, never)]
         limits = Limits(top_k, threshold, max_tokens, *sets)
-        # Side by side: one waits for the database while the other computes.
-        parts = await asyncio.gather(
-            self._known(query, vector, limits, stores, nearest),
-            self._cold(query, vector, _COLD_HITS, _COLD_KEPT) if "cold" in stores else _nothing(),
-            self._messages(query, None, session_id) if "message" in stores else _nothing(),
+        # Side by side: one waits for another process while the other looks into the database.
+        nearest, named, said = await asyncio.gather(
+            self._near(vector, top_k) if "fact" in stores else _none(),
+            self._cold_named(query, vector, _COLD_HITS, put_away_hits) if "cold" in stores else _none(),
+            self._messages(query, None, session_id) if "message" in stores else _none(),
         )
-        candidates = [candidate for part in parts for candidate in part]
-        meaning = any(_by_meaning(candidate) for candidate in candidates)
-        items, near = await asyncio.to_thread(choose, candidates, limits, count, query)
+        wanted = frozenset(store for store in ("fact", "file") if store in stores)
+        # All the rest at once, on one thread: handing it from thread to thread takes longer than some of the steps.
+        items, near, meaning = await self._with_facts(
+            lambda: self._chosen(query, vector, limits, wanted, nearest, named or {}, said or [], count)
+        )
         return RecallRecord(
             query=query,
             goal=goal,
@@ -186,7 +195,11 @@ class Recaller:
     async def _near(self, vector: Vector | None, top_k: int) -> Neighbours | None:
         if self.index is None or vector is None or self._embedder is None:
             return None
-        return await self.index.nearest(vector, max(_CANDIDATES, top_k), self._embedder.identity)
+        asked = self.index.nearest(vector, max(_CANDIDATES, top_k), self._embedder.identity)
+        try:
+            return await asyncio.wait_for(asked, self.index_patience_s)
+        except asyncio.TimeoutError:
+            return None
 
     # -- facts and notes ------------------------------------------------------------------------------------------
 
@@ -196,38 +209,71 @@ class Recaller:
 
     async def _refresh(self) -> None:
         async with self._refreshing:
-            identity = self._embedder.identity if self._embedder is not None else ""
-            delta = await self._db.run(self._index.read, identity)
+            delta = await self._db.run(self._index.read, self._identity)
             if delta is not None:
                 await asyncio.to_thread(self._index.apply, delta)
 
-    async def _known(
+    @property
+    def _identity(self) -> str:
+        return self._embedder.identity if self._embedder is not None else ""
+
+    async def _with_facts(self, work: Callable[[], _T]) -> _T:
+        """``work()`` on the database's thread, with the index of facts as the store is at that moment.
+
+        A few new facts are taken over in the same go. For many the thread is left free for writes meanwhile.
+        """
+
+        def at_once() -> tuple[_T] | None:
+            return (work(),) if self._index.keep_up(self._identity) else None
+
+        while True:
+            async with self._refreshing:
+                done = await self._db.run(at_once)
+            if done is not None:
+                return done[0]
+            await self._refresh()
+
+    def _chosen(
         self,
         query: str,
         vector: Vector | None,
         limits: Limits,
-        stores: Collection[str],
+        wanted: Collection[str],
+        nearest: Neighbours | None,
+        named: Mapping[str, RecalledItem],
+        said: Sequence[Candidate],
+        count: Callable[[str], int],
+    ) -> tuple[list[RecalledItem], list[RecalledItem], bool]:
+        """What is sent, what was near, and whether meaning took part. On the database's thread."""
+        candidates = [
+            *(self._known(query, vector, limits, wanted, nearest) if wanted else ()),
+            *self._cold_described(query, vector, named, _COLD_KEPT),
+            *said,
+        ]
+        return *choose(candidates, limits, count, query), any(_by_meaning(candidate) for candidate in candidates)
+
+    def _known(
+        self,
+        query: str,
+        vector: Vector | None,
+        limits: Limits,
+        wanted: Collection[str],
         near: Neighbours | None = None,
     ) -> list[Candidate]:
         """Facts and notes that fit ``query``, best first, as many as the answer and its explanation can use."""
-        wanted = [store for store in ("fact", "file") if store in stores]
-        if not wanted:
-            return []
-        await self._refresh()
-
-        def find() -> tuple[FactHits, Mapping[str, str]]:
-            texts = self._notes() if "file" in wanted and self._notes is not None else {}
-            return self._index.find(query, vector, texts, max(_CANDIDATES, limits.top_k), near), texts
-
-        hits, notes = await asyncio.to_thread(find)
+        notes = self._notes() if "file" in wanted and self._notes is not None else {}
+        hits = self._index.find(query, vector, notes, max(_CANDIDATES, limits.top_k), near)
         passed_over = sum(
             any(ref in refs for refs in (limits.visible, limits.masked, limits.put_away, limits.never))
             for ref in {*hits.words, *hits.meaning}
         )
-        found = await self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
+        found = self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
+        if kind := asked_for(query):
+            for candidate in found:
+                candidate.terms.append(answer_term(kind, candidate.text))
         return [candidate for candidate in found if candidate.ref.partition(":")[0] in wanted]
 
-    async def _described(self, hits: FactHits, notes: Mapping[str, str], most: int) -> list[Candidate]:
+    def _described(self, hits: FactHits, notes: Mapping[str, str], most: int) -> list[Candidate]:
         """The best hits with their rows as they are at this moment: what has expired or gone since is dropped."""
         scored = {}
         for ref in dict.fromkeys((*hits.words, *hits.meaning)):
@@ -240,7 +286,7 @@ class Recaller:
                 note = f"cosine {meaning.cosine:.2f}" if meaning is not None else "no vector"
                 scored[ref].append(Term("meaning", by_meaning, note))
         kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:most]
-        rows, rivals = await self._db.run(self._rows, [ref[5:] for ref in kept if ref.startswith("fact:")])
+        rows, rivals = self._rows([ref[5:] for ref in kept if ref.startswith("fact:")])
         now = utc_now()
         candidates: list[Candidate] = []
         for ref in kept:
@@ -267,26 +313,40 @@ class Recaller:
 
     # -- put-away items and messages ------------------------------------------------------------------------------
 
-    async def _cold(self, query: str, vector: Vector | None, hits: int, kept: int = _COLD_KEPT) -> list[Candidate]:
-        """Put-away items, ranked together with those around them. The working memory names the candidates."""
+    async def _cold(self, query: str, vector: Vector | None, hits: int, kept: int) -> list[Candidate]:
+        """Put-away items, ranked together with those around them."""
+        named = await self._cold_named(query, vector, hits)
+        return await self._db.run(self._cold_described, query, vector, named, kept)
+
+    async def _cold_named(
+        self, query: str, vector: Vector | None, hits: int, fitting: list[str] | None = None
+    ) -> dict[str, RecalledItem]:
+        """The candidates among put-away items, by id: the working memory names them."""
         working = self._working
         if working is None or not query.strip():
-            return []
+            return {}
         try:
             # Without a vector the working memory asks its embedder itself, which may be the slow one again.
             patience = None if vector is not None else _EMBED_PATIENCE_S
             found_there = await asyncio.wait_for(working.search(query, hits, vector=vector, only_cold=True), patience)
         except asyncio.TimeoutError:
             log.info("put-away items are not searched: the embedder takes too long")
+            return {}
+        if fitting is not None:
+            fitting += [hit.id for hit in found_there if hit.status != "threshold"]
+        return {hit.id: hit for hit in found_there}
+
+    def _cold_described(
+        self, query: str, vector: Vector | None, named: Mapping[str, RecalledItem], kept: int
+    ) -> list[Candidate]:
+        """The best ``kept`` of the candidates and their neighbours, as they are now. On the database's thread."""
+        working = self._working
+        if working is None or not named:
             return []
-        named = {hit.id: hit for hit in found_there}
-        if not named:
-            return []
-        identity = self._embedder.identity if self._embedder is not None else ""
         scope = working.scope.key
-        found = await self._db.run(self._passages.items, scope, list(named), vector, identity)
-        ranked = await asyncio.to_thread(_ranked, query, found, kept, self._weights)
-        texts = await self._db.run(self._passages.texts, scope, [r.passage.ref for r in ranked])
+        found = self._passages.items(scope, list(named), vector, self._identity)
+        ranked = _ranked(query, found, kept, self._weights)
+        texts = self._passages.texts(scope, [r.passage.ref for r in ranked])
         known = {one.passage.ref: one for one in found}
         candidates = []
         for entry in ranked:
@@ -388,8 +448,8 @@ def _candidate(store: str, entry: Ranked, one: Found, text: str) -> Candidate:
     )  # fmt: skip
 
 
-async def _nothing() -> list[Candidate]:
-    return []
+async def _none() -> None:
+    return None
 
 
 def _by_meaning(candidate: Candidate) -> bool:

@@ -173,11 +173,20 @@ class SessionRecords:
 
     def wire_append(self, session_id: str, epoch: int, messages: Sequence[Mapping[str, Any]]) -> None:
         """Adds messages, as they were sent or received, to the log; they are never changed afterwards."""
+        self.wire_write(session_id, epoch, self.wire_rows(messages))
+
+    def wire_rows(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Messages as :meth:`wire_write` takes them: JSON without secrets."""
+        return [self._clean_json(message) for message in messages]
+
+    def wire_write(self, session_id: str, epoch: int, rows: Sequence[str], *, synced: bool = True) -> None:
+        """Writes prepared rows of the log. Without ``synced`` they outlive this program, and a power cut as soon as
+        anything else has been written: the answer that follows."""
         now = self._clock()
-        rows = [(session_id, epoch, self._clean_json(message), now) for message in messages]
-        with self._db.transaction() as connection:
+        with self._db.transaction(synced=synced) as connection:
             connection.executemany(
-                "INSERT INTO wire_log(session_id, epoch, message, created_at) VALUES (?, ?, ?, ?)", rows
+                "INSERT INTO wire_log(session_id, epoch, message, created_at) VALUES (?, ?, ?, ?)",
+                [(session_id, epoch, row, now) for row in rows],
             )
 
     def wire_log(self, session_id: str, epoch: int | None = None) -> list[tuple[int, dict[str, Any]]]:

@@ -7,6 +7,7 @@ the content: an event only makes the watcher look, and a file whose bytes are th
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import logging
 import os
@@ -156,6 +157,8 @@ class MemoryWatcher:
             await self._report(rescan=True)
             return
         identities = await asyncio.to_thread(_identities, folders)
+        # What the notifications run on is loaded at its first use, which takes long enough to be felt.
+        await asyncio.to_thread(importlib.import_module, "anyio._backends._asyncio")
         watched = frozenset(map(str, folders))
         events = watchfiles.awatch(
             *folders, watch_filter=lambda _change, path: self._matters(path, watched), debounce=_DEBOUNCE_MS,
