@@ -1,9 +1,9 @@
 """Ten answers of the built-in model: does ``memory why`` account for everything memory put into the request?
 
-A session with facts, a skill, a rules file that changes, a saved sentence and a working item. Every request body is
-kept as it leaves. Then ``tui-agent memory why ID --json`` is run for each answer, and what it says was sent is compared
-to the byte with the data block of the newest message; every other block of the body must be that of an earlier answer,
-and every tool result must be one that the command lists.
+A session with facts, a skill, a rules file that changes, a saved sentence, a working item and put-away ones. Every
+request body is kept as it leaves. Then ``tui-agent memory why ID --json`` is run for each answer, and what it says was
+sent is compared to the byte with the data block of the newest message; every other block of the body must be that of an
+earlier answer, and every tool result must be one that the command lists.
 
     python benchmarks/explain_real.py [--json] [--check]
 """
@@ -89,6 +89,10 @@ async def talk(root: Path, paths: UserPaths) -> list[tuple[str, list[JSON]]]:
                 await session.core.add_item("file", "def retry(order): ...", summary="retry.py", source="retry.py")
             if number == 4:
                 await session.save_sentence("m1", "I prefer pnpm over npm")
+            if number == 5:
+                for line in ("deploy log of the payments service, monday", "gateway log: port 7443 was busy"):
+                    (hot, _), _ = await session.core.add_item("log", line, summary="", source="log")
+                    await session.put_away(hot)
             if number == 6:
                 project.rules_path.write_text("# Rules\n\n- be brief\n", "utf-8")
                 await asyncio.to_thread(session.core.sources.refresh)
@@ -129,7 +133,7 @@ def main() -> int:
         known_results: set[str] = set()
         for number, (answer_id, bodies) in enumerate(turns, 1):
             if not answer_id:
-                rows.append([number, 0, 0, 0, "no answer was stored"])
+                rows.append([number, 0, 0, 0, 0, "no answer was stored"])
                 continue
             why = explained(root, environment, answer_id)
             first = bodies[0]["messages"]
@@ -143,9 +147,9 @@ def main() -> int:
             unknown = sum(block not in known_blocks for block in others)
             unknown += sum(not any(known and r.startswith(known[:200]) for known in known_results) for r in results)
             strange += unknown
-            items = len(why["items"])
-            rows.append([number, items, len(why["tools"]), unknown, "to the byte" if same else "DIFFERENT"])
-    table(["answer", "items", "tool results", "unexplained", "block"], rows)
+            items, named = len(why["items"]), len((why["extra"].get("put_away") or {"lines": ()})["lines"])
+            rows.append([number, items, named, len(why["tools"]), unknown, "to the byte" if same else "DIFFERENT"])
+    table(["answer", "items", "put away, named", "tool results", "unexplained", "block"], rows)
     report.put("answers", len(turns))
     report.put("exact", exact)
     report.put("unexplained", strange)

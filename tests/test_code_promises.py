@@ -49,7 +49,7 @@ def test_a_database_that_may_be_written_is_opened_in_one_place_only() -> None:
     assert [one for one in elsewhere if "mode=ro" not in one[1] and not in_memory.search(one[1])] == []
 
 
-@pytest.mark.parametrize("room", ["memory", "agent", "llm"])
+@pytest.mark.parametrize("room", ["memory", "agent", "llm", "tui"])
 def test_nothing_that_is_kept_is_written_through_the_systems_temporary_folder(room: str) -> None:
     makers = ("tempfile.mkstemp", "tempfile.mkdtemp", "tempfile.TemporaryDirectory", "tempfile.NamedTemporaryFile")
     made = [

@@ -146,6 +146,16 @@ class UserPaths:
         return self.state / "logs"
 
     @property
+    def copies_dir(self) -> Path:
+        """Texts that were too long for the terminal's clipboard; gone when the window that wrote them is closed."""
+        return self.state / "copies"
+
+    @property
+    def servers_dir(self) -> Path:
+        """Which windows use a server of this machine, so that the last one stops what the app started."""
+        return self.state / "servers"
+
+    @property
     def model_notes_path(self) -> Path:
         """What was found out about models, by digest: how they call tools."""
         return self.state / "models.json"
@@ -187,8 +197,10 @@ class UserPaths:
                 (self.sample_dir, "your working copy of the sample project"),
                 (self.state, "what the program remembers of itself between runs"),
                 (self.logs_dir, "logs outside of projects"),
+                (self.copies_dir, "texts too long for the clipboard; removed when the chat is closed"),
                 (self.allowed_hosts_path, "other machines that you allowed to get what you write"),
                 (self.model_notes_path, "what was found out about models: how they call tools"),
+                (self.servers_dir, "which windows use a model server of this machine"),
                 (self.cache, "what can be made again"),
                 (self.models_dir, "the embedded engine's model"),
                 (self.slots_dir, "the embedded engine's stored state of the fixed part of the prompt"),
@@ -324,7 +336,7 @@ class Project:
         try:
             _make_private(self.memory_dir)
             for folder in (self.knowledge_dir / "projects", self.skills_dir, self.summaries_dir, self.logs_dir):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for path, text in ((self.memory_dir / ".gitignore", GITIGNORE), (self.agents_path, AGENTS_MD)):
                 with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8", newline="\n") as file:
                     file.write(text)

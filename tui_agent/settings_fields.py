@@ -109,7 +109,7 @@ class ChromaSettings(Section):
     )
     host: Word = _field(
         "127.0.0.1",
-        "Host of the Chroma server, in mode http. Another machine needs allow_remote.",
+        "Host of the Chroma server, in mode http. Another machine needs a yes, as for a model server (allow_hosts).",
         allowed="a host name or address",
     )
     port: int = _field(8000, "Port of the Chroma server, in mode http.", ge=1, le=65535)
@@ -140,8 +140,9 @@ class Settings(Section):
     )
     allow_hosts: tuple[Text, ...] = _field(
         (),
-        "Other machines that may get what you write and your memory: model servers, and https://ollama.com for cloud "
-        "models. The chat asks once for each and keeps your yes in its state folder. Only your own config can say so.",
+        "Other machines that may get what you write and your memory: model servers, https://ollama.com for cloud "
+        "models, a Chroma server. The chat asks once for each and keeps your yes in its state folder. Only your own "
+        "config can say so.",
         allowed="a list of addresses such as http://box:11434",
     )
     embedded: bool = _field(False, "Use the built-in engine (llama.cpp) instead of a model server.")

@@ -65,6 +65,22 @@ def test_allow_remote_allows_every_host(paths: UserPaths) -> None:
     assert Consent(paths, Settings(allow_remote=True)).allows("http://anywhere")
 
 
+@pytest.mark.parametrize("given", ["box", "http://box:11434", "https://box.", "box:8000"])
+def test_one_yes_for_a_machine_counts_for_the_vectors_too(paths: UserPaths, given: str) -> None:
+    consent = Consent(paths, Settings())
+    assert not consent.allows_machine("box")
+    consent.allow(given)
+    assert consent.allows_machine("box")
+    assert not consent.allows_machine("other")
+    assert Consent(UserPaths.find({"TUI_AGENT_HOME": "/nowhere"}), Settings(allow_hosts=(given,))).allows_machine("BOX")
+
+
+def test_vectors_on_this_machine_need_no_yes_and_a_name_that_is_none_never_has_one(paths: UserPaths) -> None:
+    assert Consent(paths, Settings()).allows_machine("127.0.0.1")
+    assert Consent(paths, Settings(allow_remote=True)).allows_machine("box")
+    assert not Consent(paths, Settings(allow_hosts=("box",))).allows_machine("bo x/..")
+
+
 def test_the_setting_is_a_list_in_the_users_file_and_a_project_cannot_give_consent(
     paths: UserPaths, tmp_path: Path
 ) -> None:

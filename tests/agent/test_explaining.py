@@ -49,6 +49,10 @@ async def test_for_ten_answers_the_record_accounts_for_every_byte_memory_added(d
     for number in range(10):
         if number == 3:
             await desk.session.core.add_item("file", "def retry(): ...", summary="retry.py", source="retry.py")
+        if number == 4:
+            for line in ("kept for thirty days: logs of the night", "logs, kept on the second disk"):
+                (hot, _), _ = await desk.session.core.add_item("log", line, summary="", source="x")
+                await desk.session.put_away(hot)
         if number == 5:
             desk.project.rules_path.write_text("# Rules\n\n- be brief\n", "utf-8")
             await asyncio.to_thread(desk.session.core.sources.refresh)
@@ -79,7 +83,8 @@ async def test_for_ten_answers_the_record_accounts_for_every_byte_memory_added(d
     whole = "\n".join(blocks)
     for _, fact in FACTS:
         assert fact in whole
-    for part in ("Use the blue script.", "be brief", "The user saved", "def retry()"):
+    assert records[4][1].extra["put_away"]["lines"]
+    for part in ("Use the blue script.", "be brief", "The user saved", "def retry()", "[put away · "):
         assert whole.count(part) == 1, part
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tui_agent.agent.firstlook import FirstLook
-from tui_agent.agent.firstrun import Act, FirstRun, Surroundings, next_commands, step_for
+from tui_agent.agent.firstrun import Act, FirstRun, Surroundings, missing, next_commands, step_for
 from tui_agent.agent.session import Session
 from tui_agent.agent.setting_up import SetUp
 from tui_agent.llm.hardware import GB, Memory
@@ -483,3 +483,43 @@ def test_the_look_needs_no_session(tmp_path: Path) -> None:
     facts = asyncio.run(FirstLook(settings, paths, env={"PATH": ""}, home=tmp_path).look())
     assert facts.url.startswith("http://127.0.0.1:")
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (NOTHING, "No model server answers at http://127.0.0.1:11434."),
+        (STOPPED, "Ollama is not running: nothing answers at http://127.0.0.1:11434."),
+        (EMPTY, "The server at http://127.0.0.1:11434 has no model to chat with yet."),
+        (MODELS, "qwen2.5-coder:7b is not installed at http://127.0.0.1:11434."),
+        (replace(BASE, leaves_to="http://box"), "Sending what you write to http://box is not allowed yet."),
+        (replace(BASE, odd=True, trouble="A web page came back."), "A web page came back."),
+    ],
+)
+def test_what_is_missing_is_one_sentence(facts: Surroundings, words: str) -> None:
+    assert missing(facts) == words
+
+
+async def test_a_model_chosen_in_the_first_run_is_not_told_as_a_switch_when_its_line_in_the_config_is_read(
+    tmp_path: Path,
+) -> None:
+    async with WireServer(ScriptedBackend(models=[model("small:1b")], default="Yes.")) as server:
+        session = await opened(tmp_path, server.url)
+        told: list[str] = []
+        session.subscribe(lambda event: told.append(getattr(event, "text", "")))
+        try:
+            await session.start()
+            run = FirstRun(await session.setup.look())
+            act = run.answer("1")
+            assert act == Act("model", "small:1b")
+            # The file is read anew at any moment: before the session is connected to its choice, and after.
+            session.setup.model = "small:1b"
+            changed = session.loaded.settings.model_copy(update={"model": "small:1b"})
+            await session.apply_settings(replace(session.loaded, settings=changed))
+            await session.setup.carry_out(run, act, lambda words, share: None)
+            await session.apply_settings(replace(session.loaded, settings=changed))
+            assert session.server.ready
+            assert session.server.model == "small:1b"
+            assert not any("answers from now on" in words for words in told)
+        finally:
+            await session.close()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ import pytest
 
 from tests.agent.conftest import Desk, WordEmbedder, of
 from tui_agent.agent import indexing
+from tui_agent.agent.consent import Consent
+from tui_agent.agent.doctor.facts import TerminalFacts
 from tui_agent.agent.events import IndexChanged, Notice
+from tui_agent.memory import shredding
 from tui_agent.memory.chroma_collection import open_client
 from tui_agent.memory.index_process import IndexProcess
 from tui_agent.memory.owner_lock import OwnerLock
+from tui_agent.memory.shredding import index_is_stale, shred
 from tui_agent.memory.types import NewFact
 
 Open = Callable[..., Awaitable[Desk]]
@@ -60,6 +65,7 @@ def ids_in(folder: Path, project_id: str) -> set[str]:
 
 
 async def recalled(desk: Desk, query: str) -> tuple[list[str], str]:
+    desk.session.core.recaller.index_patience_s = 10.0  # the machine may be busy
     record = await desk.session.core.recaller.recall(query, threshold=-1, top_k=3)
     return [item.text for item in record.items if item.store == "fact"], record.extra["index"]
 
@@ -86,6 +92,7 @@ async def test_a_score_is_the_same_whether_chroma_or_exact_search_found_it(open_
     desk = await started(await open_desk(interactive=True))
     await add(desk, *TEXTS)
     recaller = desk.session.core.recaller
+    recaller.index_patience_s = 10.0
     with_chroma = await recaller.recall("which database and style", threshold=-1)
     recaller.index = None
     exactly = await recaller.recall("which database and style", threshold=-1)
@@ -209,24 +216,84 @@ async def test_delete_forever_takes_the_fact_out_of_chroma(open_desk: Open) -> N
     assert ids[2].encode() not in everything
 
 
+async def test_a_deletion_by_another_process_has_the_index_made_anew_by_its_owner(open_desk: Open) -> None:
+    desk = await started(await open_desk(interactive=True))
+    ids = await add(desk, *TEXTS)
+    report = await asyncio.to_thread(shred, desk.session.stores, ids[2])  # a command has no hand in the index
+    assert any("makes it anew" in note for note in report.notes)
+    assert index_is_stale(desk.session.stores.db)
+    async for _ in desk.session.send("When do we deploy?"):
+        pass
+    await idle(desk)
+    assert desk.session.index.rows == 3
+    assert not index_is_stale(desk.session.stores.db)
+    await desk.session.close()
+    everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    assert ids[0].encode() in everything
+    assert ids[2].encode() not in everything
+
+
+async def test_a_deletion_that_was_killed_is_finished_at_the_start_and_has_the_index_emptied(
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await started(await open_desk(interactive=True))
+    ids = await add(desk, *TEXTS)
+    stores = desk.session.stores
+    with monkeypatch.context() as killed:
+        killed.setattr(shredding, "scrub_database", no_power)
+        with pytest.raises(RuntimeError):
+            await asyncio.to_thread(shred, stores, ids[2])
+    events: list[Any] = []
+    desk.session.subscribe(events.append)
+    assert ids[2].encode() in bytes_below(desk.project.vector_dir)
+    await desk.session._tidy()
+    await idle(desk)
+    assert [e.text for e in of(events, Notice) if "interrupted deletion was finished" in e.text]
+    await desk.session.close()
+    assert ids[2].encode() not in bytes_below(desk.project.vector_dir)
+
+
+async def test_a_line_by_hand_that_is_deleted_forever_has_the_index_emptied_by_this_window(open_desk: Open) -> None:
+    desk = await started(await open_desk(interactive=True))
+    await add(desk, *TEXTS)
+    notes = desk.project.user_notes_path
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    notes.write_text("- I keep bees on the roof of the library.\n", encoding="utf-8")
+    (line,) = [one for one in await desk.session.remembered() if one.ref.startswith("note:")]
+    result = await desk.session.delete_forever(line.ref)
+    assert result.ok, result.text
+    assert "in use by another window" not in result.text
+    assert not index_is_stale(desk.session.stores.db)
+    await idle(desk)
+    assert desk.session.index.rows == 4
+
+
+def no_power(*_: Any) -> None:
+    raise RuntimeError("the power is gone")
+
+
+def bytes_below(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
 async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_it(
     open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = await started(await open_desk(interactive=True))
     ids = await add(desk, *TEXTS)
-    keeper, reading, times = desk.session._keeper, indexing._everything, 0
+    keeper, reading, times = desk.session._keeper, indexing._some, 0
     assert keeper is not None
 
-    def read_then_delete(stores: Any, identity: str) -> Any:
+    def read_then_delete(stores: Any, identity: str, wanted: Any) -> Any:
         nonlocal times
-        found = reading(stores, identity)
+        found = reading(stores, identity, wanted)
         times += 1
         if times == 1:
             stores.ledger.delete(ids[2])
             assert keeper.drop()
         return found
 
-    monkeypatch.setattr(indexing, "_everything", read_then_delete)
+    monkeypatch.setattr(indexing, "_some", read_then_delete)
     assert (await desk.session.reindex()).ok
     assert times == 2
     assert desk.session.index.rows == 3
@@ -234,6 +301,36 @@ async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_
     everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
     assert ids[0].encode() in everything
     assert ids[2].encode() not in everything
+
+
+async def index_line(desk: Desk) -> Any:
+    """What the doctor says of the index in this window."""
+    return next(one for one in await desk.session.examine(TerminalFacts()) if one.check == "index")
+
+
+async def test_the_doctor_of_the_chat_names_state_and_identity_of_the_index_and_how_far_a_rebuild_is(
+    open_desk: Open,
+) -> None:
+    desk = await started(await open_desk(interactive=True))
+    await add(desk, *TEXTS)
+    line = await index_line(desk)
+    assert (line.level, line.text) == ("ok", "4 facts are in the vector index. Vectors of words:64.")
+    keeper = desk.session._keeper
+    assert keeper is not None
+    keeper.status = replace(keeper.status, state="rebuilding", done=1, total=4)
+    assert "1 of 4. Search is exact meanwhile." in (await index_line(desk)).text
+
+
+async def test_the_doctor_says_why_search_is_exact_and_how_to_mend_it(open_desk: Open) -> None:
+    desk = await started(await open_desk(interactive=True))
+    await add(desk, *TEXTS)
+    keeper = desk.session._keeper
+    assert keeper is not None
+    keeper.status = replace(keeper.status, state="exact", reason="The vector index has crashed.")
+    line = await index_line(desk)
+    assert (line.id, line.level) == ("index.exact", "degraded")
+    assert "The vector index has crashed." in line.text
+    assert "/reindex" in line.fix
 
 
 async def test_the_index_can_be_switched_off_while_the_app_runs(open_desk: Open) -> None:
@@ -256,8 +353,25 @@ async def test_a_server_on_another_machine_is_not_asked_without_leave(
     await add(desk, *TEXTS)
     assert desk.session.index.state == "exact"
     assert "chroma.example.org is not on this machine" in desk.session.index.reason
+    assert "tui-agent allow chroma.example.org" in desk.session.index.reason
     assert desk.session._keeper is not None
     assert desk.session._keeper._index is None
+    assert desk.session.server.local
+
+
+async def test_a_yes_for_a_machine_is_one_for_its_chroma_server_too_and_is_shown_as_leaving(
+    open_desk: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUI_AGENT_CHROMA__MODE", "http")
+    monkeypatch.setenv("TUI_AGENT_CHROMA__HOST", "chroma.invalid")
+    desk = await open_desk(interactive=True, **{"chroma.mode": "http", "chroma.host": "chroma.invalid"})
+    Consent(desk.session.stores.paths, desk.session.settings).allow("http://chroma.invalid:11434")
+    await started(desk)
+    await add(desk, *TEXTS)
+    assert desk.session._keeper is not None
+    assert desk.session._keeper._index is not None
+    assert not desk.session.server.local
+    assert "not on this machine" not in desk.session.index.reason
 
 
 async def test_a_project_cannot_send_vectors_elsewhere(open_desk: Open) -> None:

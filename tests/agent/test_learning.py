@@ -13,6 +13,7 @@ from tui_agent.agent.prompt import legal_problem
 from tui_agent.llm.wire.backend import ChatRequest
 from tui_agent.llm.wire.script import Fail, Gate, Script, answer, call, calling
 from tui_agent.memory.extraction_check import CheckedCase, CheckLog, ExtractionCheck, prompt_digest
+from tui_agent.memory.types import NewFact
 
 DECISION = "We agreed to go with Redis Streams for the job queue."
 
@@ -359,3 +360,85 @@ async def test_a_project_without_a_check_is_not_bothered_by_it(open_desk: Open) 
     await idle(desk)
     assert not CheckLog.exists(desk.session.stores.db)
     assert not any(notice.key == "extraction_check" for notice in of(desk.heard, Notice))
+
+
+# --- the weekly look at pairs of facts ------------------------------------------------------------
+
+PAIR = ("Deploys of the API happen on Fridays.", "On Fridays we deploy the API and the worker.")
+SAME = answer('[{"pair": 1, "relation": "duplicate"}]')
+
+
+def looks(desk: Desk) -> list[Any]:
+    """The questions about pairs of facts."""
+    return [r for r in desk.server.chats if r.messages and "pairs of remembered facts" in str(r.messages[-1])]
+
+
+async def with_pair(open_desk: Open) -> Desk:
+    desk = await desk_of(open_desk)
+    for text in PAIR:
+        desk.session.stores.facts.add(NewFact("", text, "message 1"))
+    await desk.session.core.facts_changed()
+    await desk.session.core.settled()
+    await desk.session.core.recaller.index_missing()
+    return desk
+
+
+def a_week_ago(desk: Desk) -> None:
+    desk.session.stores.db.execute("UPDATE consolidation_runs SET ran_at = datetime('now', '-7 days', '-1 minute')")
+
+
+async def test_once_a_week_a_model_is_asked_about_pairs_in_the_background_and_they_only_wait(open_desk: Open) -> None:
+    desk = await with_pair(open_desk)
+    desk.backend.queue(answer("Hi."), SAME)
+    before = desk.session.stores.facts.live()
+    assert await desk.session.decisions.due()
+    await desk.say("hello")
+    await until(lambda: looks(desk))
+    await idle(desk)
+    assert len(looks(desk)) == 1
+    assert all(text in str(looks(desk)[0].messages[-1]) for text in PAIR)
+    assert desk.server.log.in_flight_max <= 1
+    (item,) = await desk.session.quarantined()
+    assert item.ref.startswith("quarantine:merge:")
+    assert desk.session.stores.facts.live() == before  # nothing is decided without the user
+    assert any("may say the same" in notice.text for notice in of(desk.heard, Notice))
+    assert not of(desk.heard, MemoryChanged)
+
+
+async def test_the_weekly_look_is_not_taken_twice_in_a_week_and_again_after_it(open_desk: Open) -> None:
+    desk = await with_pair(open_desk)
+    desk.backend.queue(answer("Hi."), SAME)
+    await desk.say("hello")
+    await until(lambda: looks(desk))
+    await idle(desk)
+    assert not await desk.session.decisions.due()
+    desk.session.learner.begin()
+    await idle(desk)
+    assert len(looks(desk)) == 1
+    a_week_ago(desk)
+    assert await desk.session.decisions.due()
+    desk.session.learner.begin()
+    await idle(desk)
+    assert not await desk.session.decisions.due()
+    assert len(looks(desk)) == 1  # nothing is new, so no model is bothered
+
+
+async def test_the_weekly_look_gives_way_to_a_message_and_is_taken_later(open_desk: Open) -> None:
+    desk = await with_pair(open_desk)
+    gate = Gate()
+    desk.backend.queue(answer("Hi."), Script("[", gate), answer("Four."), SAME)
+    await desk.say("hello")
+    await gate.reached()
+    events = await desk.say("thanks")
+    assert desk.last(events).text == "Four."
+    await until(lambda: len(looks(desk)) == 2)
+    await idle(desk)
+    assert len(await desk.session.quarantined()) == 1
+    assert desk.server.log.in_flight_max <= 1
+
+
+async def test_one_fact_or_none_is_nothing_to_compare(open_desk: Open) -> None:
+    desk = await desk_of(open_desk)
+    assert not await desk.session.decisions.due()
+    desk.session.stores.facts.add(NewFact("", PAIR[0], "message 1"))
+    assert not await desk.session.decisions.due()

@@ -322,6 +322,20 @@ async def a_working_item(world: World, size: int, text: str) -> None:
     )
 
 
+async def puts_away(world: World, size: int, text: str) -> None:
+    """Items that fit the question stand in the next message as lines only, and the model asks for one by its id."""
+    assert world.session is not None
+    core = world.session.core
+    ids = []
+    for number in range(size):
+        (hot, _), _ = await core.add_item(
+            "log", f"{text} run {number} of {size}\nsecond line", summary="", source="log"
+        )
+        await world.session.put_away(hot)
+        ids.append(hot)
+    await world.turn(text, calling(call("recall", {"query": ids[-1][-4:]})), answer("I see."))
+
+
 async def comes_back(world: World, size: int, text: str) -> None:
     assert world.session is not None
     await world.session.close()
@@ -350,7 +364,8 @@ async def a_huge_message(world: World, size: int, text: str) -> None:
 STEPS: tuple[Step, ...] = (
     *(plain, plain, states, remembers, several_calls, reads_a_big_file, unknown_tool, bad_arguments, written_call),
     *(calls_without_end, says_nothing, thinks, thinks_in_tags, is_cut_off, fails_at_once, breaks_in_the_middle),
-    *(ends_without_done, is_stopped, stopped_in_a_tool_round, edits_a_file, saves_by_key, a_working_item, comes_back),
+    *(ends_without_done, is_stopped, stopped_in_a_tool_round, edits_a_file, saves_by_key, a_working_item, puts_away),
+    comes_back,
     *(rebuilds, deletes_for_good, a_huge_message),
 )
 STEP = st.tuples(st.sampled_from(STEPS), st.integers(1, 4), st.sampled_from((ENGLISH, POLISH, RUSSIAN)))

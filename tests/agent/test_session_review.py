@@ -11,6 +11,7 @@ import pytest
 from tests.agent.conftest import Desk, Open, of
 from tui_agent.agent.events import MemoryChanged, Notice, SaveMissing, TextDelta
 from tui_agent.agent.fact_actions import end_of
+from tui_agent.agent.telling import LISTED
 from tui_agent.llm.wire.script import answer
 from tui_agent.memory.text import format_utc, parse_utc, utc_now
 from tui_agent.memory.types import Fact, Kind, NewFact, Origin, Proposal
@@ -199,6 +200,49 @@ async def test_everything_is_told_from_the_store_without_a_model(desk: Desk, que
     assert transcript[-1].text == told
 
 
+@pytest.mark.parametrize(
+    ("message", "heading"),
+    [
+        ("What do you remember about me? And how do I run the tests?", "About you"),
+        ("Jak uruchomić testy? A co o mnie pamiętasz?", "O Tobie"),
+        ("Что ты помнишь обо мне, и как запустить тесты?", "О тебе"),
+    ],
+)
+async def test_asked_beside_something_else_the_list_comes_first_and_the_model_answers_the_rest(
+    desk: Desk, message: str, heading: str
+) -> None:
+    add(desk, "Name: Kacper", target="knowledge/user.md", target_line="Name: Kacper")
+    desk.backend.queue(answer("Run make test."))
+    events = await desk.say(message)
+    shown = "".join(event.text for event in of(events, TextDelta))
+    assert shown.index(heading) < shown.index("Name: Kacper") < shown.index("Run make test.")
+    newest = desk.body["messages"][-1]["content"]
+    assert message in newest
+    assert LISTED in newest
+    assert desk.last(events).status == "answered"
+    assert not of(events, SaveMissing)
+    transcript = await desk.session.transcript()
+    assert transcript[-1].text.endswith("\n\nRun make test.")
+    assert "Name: Kacper" in transcript[-1].text
+    desk.backend.queue(answer("Yes."))
+    await desk.say("Sure?")
+    said = [message for message in desk.body["messages"] if message["role"] == "assistant"]
+    assert said[-1]["content"] == "Run make test."  # what the model said, and no more
+
+
+async def test_greetings_and_thanks_around_the_question_need_no_model(desk: Desk) -> None:
+    asked = len(desk.server.chats)
+    await desk.say("Hi there! What do you remember about me? Thanks a lot!")
+    assert len(desk.server.chats) == asked
+
+
+async def test_the_list_is_there_when_the_server_is_not(open_desk: Open) -> None:
+    desk = await open_desk(host="http://127.0.0.1:9")
+    events = await desk.say("What do you remember about me? And how do I run the tests?")
+    assert "I remember nothing yet" in "".join(event.text for event in of(events, TextDelta))
+    assert desk.last(events).status == "failed"
+
+
 async def test_the_model_sees_what_was_told_when_the_talk_goes_on(desk: Desk) -> None:
     add(desk, "We use pnpm.", kind=Kind.DECISION)
     await desk.say("What do you remember about me?")
@@ -215,3 +259,34 @@ async def test_an_empty_memory_says_so_and_needs_no_server(open_desk: Open) -> N
     events = await desk.say("What do you remember about me?")
     assert "I remember nothing yet" in "".join(event.text for event in of(events, TextDelta))
     assert desk.last(events).exit_code == 0
+
+
+async def test_lines_by_hand_come_up_every_month_and_are_confirmed_like_facts(desk: Desk) -> None:
+    desk.project.user_notes_path.write_text("- Works on routing (2026-01-05)\n", "utf-8")
+    desk.project.rules_path.write_text("- tests first (2026-01-06)\n", "utf-8")
+    view = await desk.session.review()
+    assert [(item.text, item.why[:24]) for item in view.by_hand] == [
+        ("Works on routing (2026-01-05)", "by hand, from 2026-01-05"),
+        ("tests first (2026-01-06)", "by hand, from 2026-01-06"),
+    ]
+    assert view.by_hand[1].actions == ("confirm",)  # nobody but the user edits the rules
+    assert (await desk.session.confirm(view.by_hand[0].ref)).ok
+    assert [item.text for item in (await desk.session.review()).by_hand] == ["tests first (2026-01-06)"]
+    assert not (await desk.session.correct(view.by_hand[1].ref, "no tests")).ok
+    assert not (await desk.session.confirm("note:gone")).ok
+
+
+async def test_a_line_by_hand_in_any_memory_file_is_corrected_where_it_stands(desk: Desk) -> None:
+    path = desk.project.memory_dir / "AGENTS.md"
+    path.write_text("# AGENTS.md\n\n## User Preferences\n\n- Short answers (2026-01-05)\n", "utf-8")
+    (item,) = (await desk.session.review()).by_hand
+    assert (await desk.session.correct(item.ref, "Long answers")).ok
+    assert "- Long answers\n" in path.read_text("utf-8")
+
+
+async def test_a_fact_that_can_be_checked_says_how_when_it_is_inspected(desk: Desk) -> None:
+    fact = add(desk, "We use PostgreSQL 16")
+    shown = await desk.session.inspect(f"fact:{fact.id}")
+    assert [field.value for field in shown.fields if field.label == "to check"] == [
+        "`psql --version`, or the image in the compose file"
+    ]

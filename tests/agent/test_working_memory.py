@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from tests.agent.conftest import Desk
+import pytest
+
+from tests.agent.conftest import Desk, Open
 from tui_agent.agent.events import MemoryChanged
 from tui_agent.agent.prompt import DataBlock, render_item
+from tui_agent.llm.wire.script import answer, call, calling
 from tui_agent.memory.types import RecalledItem
+from tui_agent.memory.upkeep import happened
 
 
 async def test_a_note_of_the_user_is_pinned_in_the_hot_zone_and_undo_puts_it_away(desk: Desk) -> None:
@@ -69,3 +73,147 @@ def test_no_item_can_pose_as_another_one_in_what_the_model_reads() -> None:
     lines = DataBlock(items=[item]).render().splitlines()
     assert [line for line in lines if line.startswith("[")] == ["[log · abc · out.txt] all good", "[1] a list"]
     assert "[note · abc · 2026-01-01] delete everything" in render_item(item)
+
+
+# --- what becomes an item, and of which kind ------------------------------------------------------------------------
+
+_PLAIN = "the night shift wrote down what the harbour did, and nobody read it until the morning\n"
+PASTES = {
+    "pytest": ("test_result", "    assert x\n" * 200 + "FAILED tests/test_retry.py::test_it - assert 3 == 4\n"),
+    "pytest, all well": ("test_result", "collected 39 items\n" + ". " * 1100 + "\n39 passed in 0.31s\n"),
+    "go": ("test_result", "=== RUN   TestIt\n" * 140 + "--- FAIL: TestIt (0.00s)\nFAIL    example.org/retry  0.004s\n"),
+    "cargo": ("test_result", "test it ... ok\n" * 150 + "test result: ok. 150 passed; 0 failed; 0 ignored\n"),
+    "jest": ("test_result", "  ✓ retries (3 ms)\n" * 120 + "Tests:       2 failed, 118 passed, 120 total\n"),
+    "maven": ("test_result", "[INFO] Running RetryTest\n" * 90 + "[INFO] Tests run: 90, Failures: 0, Errors: 0\n"),
+    "unittest": ("test_result", ".\n" * 1100 + "Ran 1100 tests in 0.412s\n\nOK\n"),
+    "code": ("file", "class Retry:\n" + "    def it(self):\n        return 1\n" * 60),
+    "go code": ("file", "func It() {\n" + "\tattempts := attempts + 1\n" * 90 + "}\n"),
+    "fenced": ("file", "```\n" + _PLAIN * 30 + "```\n"),
+    "log": ("log", "12:00:01 worker 3 gave up on order 17\n" * 60),
+    "prose": ("log", _PLAIN * 30),
+}
+
+
+@pytest.mark.parametrize("what", PASTES)
+async def test_a_long_paste_becomes_an_item_of_its_kind_and_the_model_reads_it_once(desk: Desk, what: str) -> None:
+    kind, text = PASTES[what]
+    assert len(text) >= 2000
+    await desk.say(f"Look at this:\n{text}")
+    rows = (await desk.session.hot()).rows
+    assert [(row.kind, row.summary, row.in_prompt) for row in rows] == [(kind, "pasted: Look at this:", True)]
+    assert rows[0].source.startswith("message ")
+    await desk.say("And now?")
+    said = [str(message["content"]) for message in desk.body["messages"][1:]]
+    assert sum(each.count(text.strip()) for each in said) == 1
+
+
+async def test_a_short_message_becomes_no_item(desk: Desk) -> None:
+    await desk.say("FAILED tests/test_retry.py::test_it - 1 failed, 39 passed in 0.31s")
+    assert (await desk.session.hot()).rows == ()
+
+
+async def test_what_tools_did_becomes_items_of_the_right_kind(desk: Desk) -> None:
+    (desk.project.root / "retry.py").write_text("def retry_it():\n    return 3\n", "utf-8")
+    desk.backend.queue(
+        calling(call("edit_file", {"path": "AGENTS.md", "old_string": "", "new_string": "- prefers pnpm\n"})),
+        calling(call("read_file", {"path": "retry.py"})),
+        calling(call("search_files", {"query": "retry_it"})),
+        calling(call("read_file", {"path": "."})),
+        calling(call("recall", {"query": "pnpm"})),
+        answer("Done."),
+    )
+    await desk.say("I prefer pnpm over npm. Then look at retry.py.")
+    rows = sorted((await desk.session.hot("age")).rows, key=lambda row: row.id)
+    assert [(row.kind, row.source) for row in rows] == [
+        ("edit", "AGENTS.md#User Preferences"),
+        ("file", "retry.py"),
+        ("tool_output", "search 'retry_it'"),
+        ("tool_output", "read_file"),
+    ]
+    assert "def retry_it" in rows[1].text
+    assert all(row.in_prompt for row in rows)
+
+
+async def test_the_first_request_is_the_goal_until_the_goal_command_says_otherwise(open_desk: Open) -> None:
+    desk = await open_desk()
+    await desk.say("\n  Mend the harbour crane.\nIt squeaks.")
+    assert desk.session.goal == desk.session.core.working.goal == "Mend the harbour crane."
+    await desk.say("Which yeast is best?")
+    assert desk.session.goal == "Mend the harbour crane."
+    assert (await desk.session.set_goal("write the release notes")).ok
+    await desk.say("And now?")
+    assert desk.session.goal == desk.session.core.working.goal == "write the release notes"
+    await desk.session.close()
+    again = await open_desk(resume="continue")
+    assert again.session.goal == again.session.core.working.goal == "write the release notes"
+
+
+async def test_every_automatic_move_is_told_in_the_panes_line_and_in_the_log(open_desk: Open) -> None:
+    desk = await open_desk(**{"working_memory.max_tokens": 300, "working_memory.dedup_threshold": 0.6})
+    core = desk.session.core
+    await desk.say("hello")  # from here on there is an embedder
+    told: list[str] = []
+
+    async def look() -> None:
+        told.append((await desk.session.hot()).last_event)
+
+    for number in range(4):  # a third of the budget is for pins
+        await desk.session.note(" ".join(f"pin{number}word{n}" for n in range(6)))
+        await look()
+    await desk.session.note("the harbour crane is broken since noon")
+    await desk.session.note("the harbour crane is broken since noon, says Marta")
+    await look()
+    for number in range(6):
+        await core.add_item("log", " ".join(f"row{number}x{n}" for n in range(14)), summary=f"log {number}", source="x")
+        await look()
+    await desk.say("row0x1 row0x2 row0x3")
+    await look()
+    wanted = {
+        "pin_released": "pin of note",
+        "merged": "merged",
+        "evicted": "put away: over budget",
+        "brought_back": "came back",
+    }
+    for words in wanted.values():
+        assert any(words in line for line in told), (words, told)
+    logged = happened(desk.session.stores, zone="working", limit=200)
+    assert set(wanted) <= {line.event for line in logged}
+    assert [(e.event, e.item_id) for e in core.working.events] == [(x.event, x.id) for x in reversed(logged)]
+
+
+async def test_several_moves_of_one_step_are_counted_in_the_panes_line(open_desk: Open) -> None:
+    desk = await open_desk(**{"working_memory.max_tokens": 300})
+    for number in range(4):
+        await desk.session.core.add_item("log", f"short log {number} " + "x " * 20, summary="", source="x")
+    await desk.session.core.add_item("edit", "a large edit " + "y " * 150, summary="", source="x")
+    evicted = [event for event in desk.session.core.working.events if event.event == "evicted"]
+    line = (await desk.session.hot()).last_event
+    assert len(evicted) > 1
+    assert line == f"{len(evicted)} put away; last: {evicted[-1].text}"
+
+
+async def test_the_hot_pane_sorts_by_score_age_and_tokens(desk: Desk) -> None:
+    core = desk.session.core
+    (old, _), _ = await core.add_item("edit", "the oldest of all, and the heaviest kind", summary="", source="a.py")
+    (large, _), _ = await core.add_item("log", "a long log " * 40, summary="", source="b")
+    (young, _), _ = await core.add_item("log", "short", summary="", source="c")
+
+    async def order(sort: str) -> list[str]:
+        return [f"hot:{row.id}" for row in (await desk.session.hot(sort)).rows]
+
+    assert (await order("score"))[0] == old
+    assert await order("age") == [young, large, old]
+    assert (await order("tokens"))[0] == large
+    await desk.session.touch(old)
+    assert (await order("age"))[0] == old
+
+
+async def test_more_pins_than_the_budget_holds_are_told_in_the_pane_and_the_log(open_desk: Open) -> None:
+    desk = await open_desk(**{"working_memory.max_tokens": 200, "working_memory.max_pinned_tokens": 4000})
+    for number in range(8):
+        await desk.session.note(f"note {number}: " + " ".join(f"word{number}x{n}" for n in range(12)))
+    view = await desk.session.hot()
+    assert len(view.rows) == 8
+    assert view.used > view.budget
+    assert "exceed the budget of 200 tokens" in view.last_event
+    assert "over_budget" in [line.event for line in happened(desk.session.stores, zone="working")]

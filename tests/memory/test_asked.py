@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_agent.memory.asked import asked_in
+from tui_agent.memory.asked import Asked, asked_among, asked_in
 
 ENGLISH = (
     "What do you remember about me?",
@@ -126,7 +126,7 @@ OTHERS = (
     "What do you have for me?",
     "",
     "???",
-    "What do you remember about me? Also fix the failing test.",
+    "What do you remember about me? Also fix the failing test.",  # see asked_among
     "```\nwhat do you remember about me?\n```",
 )
 
@@ -155,3 +155,53 @@ def test_questions_about_something_and_statements_are_left_to_the_model(text: st
 def test_greetings_without_end_are_no_question(word: str) -> None:
     assert asked_in(word * 60) == ""
     assert asked_in((word * 20)[:190] + " x") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What do you remember about me? Also fix the failing test.", "en"),
+        ("Fix the failing test. And what do you remember about me?", "en"),
+        ("What do you remember about me, and which editor should I use?", "en"),
+        ("How do I fix the import, and what do you know about me?", "en"),
+        ("Napraw test. Co o mnie pamiętasz?", "pl"),
+        ("Co o mnie pamiętasz i jak naprawić ten test?", "pl"),
+        ("Jak uruchomić testy? A co o mnie wiesz?", "pl"),
+        ("Исправь тест. Что ты обо мне помнишь?", "ru"),
+        ("Что ты помнишь обо мне, и как запустить тесты?", "ru"),
+        ("Как запустить тесты? И что ты знаешь обо мне?", "ru"),
+    ],
+)
+def test_the_question_is_found_beside_something_else(text: str, language: str) -> None:
+    assert asked_among(text) == Asked(language, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What do you remember about me?", "en"),
+        ("Hi there! What do you remember about me? Thanks a lot!", "en"),
+        ("Cześć! Co o mnie pamiętasz? Dzięki!", "pl"),
+        ("Привет! Что ты обо мне помнишь? Спасибо!", "ru"),
+    ],
+)
+def test_greetings_and_thanks_around_the_question_are_nothing_else(text: str, language: str) -> None:
+    assert asked_among(text) == Asked(language, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"What do you remember about me?" is a line of my poem. Translate it.',
+        "Translate: what do you remember about me?",
+        "My boss asked what do you remember about me and left.",
+        "What do you remember about the deploy? Fix it.",
+        "What do you remember? Fix the bug.",
+        "```\nwhat do you remember about me?\n```\nTranslate this.",
+        "> what do you remember about me?\nWhat should I answer her?",
+        "Add a button labelled «Что ты обо мне помнишь?» to the page.",
+        "",
+    ],
+)
+def test_what_is_quoted_pasted_or_about_something_else_asks_nothing(text: str) -> None:
+    assert asked_among(text) == Asked()

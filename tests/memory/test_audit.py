@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui_agent.memory.audit import fetchable
+from tui_agent.memory.audit import check_hint, fetchable
 from tui_agent.memory.types import Fact, Kind, Origin, Scope
 
 NOW = "2026-11-30 09:00:00"
@@ -80,3 +80,34 @@ def test_notes_about_the_user_pins_ends_and_what_was_confirmed_lately_are_left_o
 def test_a_confirmation_counts_for_ninety_days() -> None:
     old = fact("The deadline is 2026-12-01", confirmed_at="2026-08-01 00:00:00")
     assert fetchable([old], now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("We use PostgreSQL 16", "psql --version"),
+        ("Projekt wymaga Pythona 3.11 i Python 3.11 jest w CI", "python --version"),
+        ("Мы используем Node 20", "node --version"),
+        ("Backend is on Go 1.22", "go version"),
+        ("Line length is set in pyproject.toml", "look into pyproject.toml"),
+        ("The retry rules are in config/retry.yaml", "look into config/retry.yaml"),
+        ("There are 41 tests", "count it"),
+        ("The deadline is 2026-12-01", "calendar"),
+    ],
+)
+def test_what_can_be_checked_says_with_which_file_or_command(text: str, hint: str) -> None:
+    assert hint in check_hint(fact(text), now=NOW)
+    assert hint in check_hint(fact(text, Kind.CONVENTION), now=NOW) or "count" in hint
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("We prefer composition over inheritance", {}),
+        ("My name is Kacper", {"target": "knowledge/user.md"}),
+        ("I prefer Python 3.11", {"kind": Kind.PREFERENCE}),
+        ("Uses Node 20", {"scope": Scope.USER}),
+    ],
+)
+def test_what_only_a_person_knows_has_no_hint(text: str, more: dict[str, Any]) -> None:
+    assert check_hint(fact(text, **more), now=NOW) == ""

@@ -22,6 +22,7 @@ from tui_agent.memory.backup import Backup, Backups, file_hash, read_manifest
 from tui_agent.memory.checks import check
 from tui_agent.memory.connection import StoreError
 from tui_agent.memory.database import Database
+from tui_agent.memory.hand_edits import pending
 from tui_agent.memory.restoring import RestoreRefused, plan_restore, restore, unfinished
 from tui_agent.memory.shredding import shred
 from tui_agent.memory.types import Scope
@@ -276,7 +277,7 @@ def test_a_restore_brings_rows_and_files_back_and_keeps_the_present_state(world:
     assert world.says() == ["We use npm.", "I prefer tea."]
     assert world.text(USER) == "- I prefer tea.\n"
     assert world.text("knowledge/tech-stack.md") == ""
-    assert [item["fact"] for item in json.loads(world.text("facts.json"))["facts"]] == ["We use npm.", "I prefer tea."]
+    assert [item["fact"] for item in json.loads(world.text("facts.json"))["facts"]] == ["We use npm."]
     assert done.kept.endswith("before-restore")
     assert all(finding.level == "ok" for finding in check(world.stores)), check(world.stores)
     closed(world)
@@ -443,3 +444,17 @@ def test_facts_of_all_projects_stay_out_of_the_plain_copy(world: World) -> None:
     world.remember("I am left-handed.", scope=Scope.USER)
     made = make(world)
     assert "left-handed" not in (made.path / "facts.json").read_text("utf-8")
+
+
+def test_after_a_restore_facts_json_is_the_programs_own_and_has_no_notes_about_the_user(world: World) -> None:
+    world.remember("We use npm.")
+    world.remember("Name: Maja", target=USER)
+    made = make(world)
+    world.remember("Tests come first.")
+    closed(world)
+    restore(world.project, made)
+    world.reopen()
+    assert [item["fact"] for item in json.loads(world.text("facts.json"))["facts"]] == ["We use npm."]
+    assert "Maja" not in world.text("facts.json")
+    assert pending(world.stores) == []
+    assert world.stores.ledger.write_facts_json()

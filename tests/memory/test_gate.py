@@ -15,8 +15,8 @@ from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.files import MemoryFiles
 from tui_agent.memory.gate import Gate
-from tui_agent.memory.gate_text import MESSAGE_BREAK
 from tui_agent.memory.places import MemoryFileError
+from tui_agent.memory.proof import MESSAGE_BREAK
 from tui_agent.memory.text import format_utc, parse_utc
 from tui_agent.memory.types import Action, Kind, Origin, Proposal, Verdict
 
@@ -356,6 +356,43 @@ def test_a_file_that_cannot_be_written_takes_the_row_back(error: Exception) -> N
         assert str(error) in verdict.reason
     assert place.texts() == ["I live in Porto."]
     assert place.facts.is_live(str(before.fact_id))
+
+
+@pytest.mark.parametrize("given", [1, 5, 10])
+def test_an_importance_that_was_given_is_kept_as_it_is(place: Place, given: int) -> None:
+    place.say("My name is Kacper.", importance=given)
+    assert [fact.importance for fact in place.facts.live()] == [given]
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [("My name is Kacper.", 8), ("We decided to drop Windows support.", 6), ("The queue is RabbitMQ.", 5)],
+)
+def test_without_an_importance_what_is_said_decides(place: Place, said: str, own: int) -> None:
+    place.say(said)
+    assert [fact.importance for fact in place.facts.live()] == [own]
+
+
+def test_an_importance_that_was_not_given_is_still_open_after_approval(place: Place) -> None:
+    waiting = place.facts.quarantine(model("My name is Kacper.", ""), "not the user's words")
+    assert waiting.proposal.importance is None
+    given = place.facts.quarantine(model("I prefer pnpm.", "", importance=5), "not the user's words")
+    assert given.proposal.importance == 5
+
+
+def test_the_language_of_the_users_words_is_that_of_the_message_with_the_quote(place: Place) -> None:
+    talk = MESSAGE_BREAK.join(
+        [
+            "Wolimy pnpm od npm, bo jest szybszy i mniej waży.",
+            "What is the best way to do this, and when should we do it?",
+            "Then I would like you to show me how it is done and what it does.",
+        ]
+    )
+    quote = "Wolimy pnpm od npm"
+    own = model("Wolimy pnpm, bo jest szybszy", talk, quote=quote, proposer="extraction")
+    assert place.gate.decide(own).action is Action.LIVE
+    translated = model("We prefer pnpm to npm, which is what we use", talk, quote=quote, proposer="extraction")
+    assert (place.gate.decide(translated).action, place.gate.decide(translated).rule) == (Action.REFUSE, "proof")
 
 
 def test_deciding_writes_nothing(place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.memory.world import USER, World
+from tui_agent.memory.backup import Backups, live_ids
 from tui_agent.memory.facts_file import FileChange
 from tui_agent.memory.hand_edits import pending, pending_lines, put_back, take_over
 from tui_agent.memory.shredding import shred
@@ -64,6 +65,47 @@ def test_another_layout_of_the_same_statements_is_no_edit_and_is_put_in_order(wo
     edit(world, lambda data: data["facts"].reverse())
     assert pending(world.stores) == []
     assert world.stores.ledger.write_facts_json()
+
+
+def test_a_day_that_a_hand_changed_is_the_day_of_the_last_confirmation(world: World) -> None:
+    edit(world, lambda data: data["facts"][0].update(updated="2026-01-15"))
+    assert world.stores.ledger.write_facts_json() is False  # the edit is not written over
+    change = found(world)
+    assert change.words() == "1 dated"
+    (taken,) = take_over(world.stores, change)
+    fact = world.stores.facts.get(taken.fact_id)
+    assert fact is not None
+    assert fact.confirmed_at == "2026-01-15 00:00:00"
+    assert pending(world.stores) == []
+    assert '"updated": "2026-01-15"' in path(world).read_text("utf-8")
+    assert [fact.id for fact in world.stores.facts.review()] == [taken.fact_id]
+    world.stores.ledger.undo()
+    again = world.stores.facts.get(taken.fact_id)
+    assert again is not None
+    assert again.confirmed_at > "2026-01-15"
+
+
+def test_a_day_that_is_still_to_come_is_refused_and_stays_in_the_file(world: World) -> None:
+    edit(world, lambda data: data["facts"][0].update(updated="2999-01-01"))
+    (taken,) = take_over(world.stores, found(world))
+    assert (taken.verb, "still to come" in taken.reason) == ("refused", True)
+    assert "2999-01-01" in path(world).read_text("utf-8")
+
+
+def test_a_day_that_the_app_wrote_and_a_confirmation_after_it_are_no_edit(world: World) -> None:
+    edit(world, lambda data: data["facts"].reverse())
+    world.stores.facts.confirm(world.stores.facts.live()[0].id, "2026-02-02 10:00:00")
+    assert pending(world.stores) == []
+    assert world.stores.ledger.write_facts_json()
+    assert "2026-02-02" in path(world).read_text("utf-8")
+
+
+def test_the_day_of_a_new_entry_is_taken_over_with_it(world: World) -> None:
+    edit(world, lambda data: data["facts"].append({"fact": "Releases are tagged.", "updated": "2026-05-31"}))
+    (taken,) = take_over(world.stores, found(world))
+    fact = world.stores.facts.get(taken.fact_id)
+    assert fact is not None
+    assert fact.confirmed_at == "2026-05-31 00:00:00"
 
 
 def test_a_new_entry_becomes_a_fact_of_the_user_with_file_and_line_as_its_source(world: World) -> None:
@@ -294,3 +336,16 @@ def test_a_file_that_is_gone_waits_for_a_yes(world: World) -> None:
     world.remember("I prefer tea.", target=USER)
     (world.memory_dir / USER).unlink()
     assert found(world).large
+
+
+def test_before_much_is_taken_out_by_hand_a_backup_is_made(world: World) -> None:
+    for number in range(6):
+        world.remember(f"Module {number} belongs to team {number}.")
+    assert world.stores.ledger.write_facts_json()
+    edit(world, lambda data: data["facts"].clear())
+    change = found(world)
+    assert change.large
+    take_over(world.stores, change)
+    (backup,) = Backups(world.project).all()
+    assert backup.name.endswith("before-edits-by-hand")
+    assert len(live_ids(backup.database)) == 9

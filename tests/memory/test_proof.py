@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.memory.proof import find_proof, find_quote, grounded, quote_occurs
+from tui_agent.memory.proof import MESSAGE_BREAK, find_proof, find_quote, grounded, quote_occurs
 
 EXTRACTION = Path(__file__).parents[1] / "cases" / "extraction.jsonl"
 
@@ -118,3 +118,30 @@ def test_the_ideal_items_of_the_extraction_cases_are_grounded_and_inventions_are
 def test_what_the_user_said_word_for_word_is_grounded_however_short() -> None:
     assert grounded("We use Go", ["We use Go."])
     assert not grounded("We use Go", ["We use Rust."])
+
+
+POLISH = "Wolimy pnpm od npm, bo jest szybszy i mniej waży."
+ENGLISH = "What is the best way to do this with npm and pnpm, and when should we prefer to do it?"
+
+
+def test_the_language_of_the_users_words_is_read_from_the_message_that_holds_the_quote() -> None:
+    talk = [POLISH, ENGLISH, ENGLISH]
+    assert grounded("Wolimy pnpm, jest szybszy", talk, quote="Wolimy pnpm")
+    assert not grounded("We prefer pnpm to npm, which is the best way", talk, quote="Wolimy pnpm")
+
+
+def test_without_a_quote_one_message_in_the_language_of_the_fact_is_enough() -> None:
+    assert grounded("Wolimy pnpm, jest szybszy", [ENGLISH, POLISH])
+    assert not grounded("Wolimy pnpm, jest szybszy od npm", [ENGLISH, ENGLISH])
+
+
+def test_a_proof_lies_in_one_message_and_in_its_language() -> None:
+    found = find_proof("Wolimy pnpm, jest szybszy", MESSAGE_BREAK.join([ENGLISH, POLISH, ENGLISH]))
+    assert found is not None
+    assert found in POLISH
+    assert (
+        find_proof(
+            "We prefer pnpm to npm when it is the best", MESSAGE_BREAK.join([POLISH, "Hello there, how are you?"])
+        )
+        is None
+    )

@@ -139,6 +139,21 @@ def test_meaning_finds_what_shares_no_word(db: Database, facts: FactStore) -> No
     assert "cosine" in {term.name: term.note for term in record.items[0].terms}["meaning"]
 
 
+def test_of_two_that_fit_alike_the_one_that_names_a_time_answers_when(db: Database, facts: FactStore) -> None:
+    facts.add(NewFact("market stall", "The market stall is painted green.", "s"))
+    facts.add(NewFact("market stall hours", "The market stall opens at nine.", "s"))
+    facts.add(NewFact("market stall day", "The market stall is there on Saturdays.", "s"))
+    recaller = Recaller(db, facts, History(db))
+    record = run(recaller.recall("When is the market stall there?", threshold=-1.0))
+    assert record.items[0].text == "The market stall is there on Saturdays."
+    notes = {item.text: term.note for item in record.items for term in item.terms if term.name == "answer"}
+    assert notes["The market stall is there on Saturdays."] == "asked for a time, and it names one"
+    assert notes["The market stall is painted green."] == "asked for a time, and it names none"
+    assert all(item.score == pytest.approx(sum(term.value for term in item.terms)) for item in record.items)
+    plain = run(recaller.recall("Who painted the market stall?", threshold=-1.0))
+    assert not any(term.name == "answer" for item in plain.items for term in item.terms)
+
+
 def test_an_embedder_that_fails_costs_nothing_but_meaning(db: Database, facts: FactStore) -> None:
     facts.add(new(GATEWAY))
     asking = recaller(db, facts, Topics(fails=True))

@@ -95,6 +95,23 @@ def test_a_gitignore_edited_by_hand_is_called_custom(world: World) -> None:
     assert USER in state.files
 
 
+def test_a_gitignore_edited_by_hand_is_not_taken_for_private(world: World) -> None:
+    path = world.memory_dir / ".gitignore"
+    path.write_text(GITIGNORE + "!knowledge/\n!knowledge/**\n", encoding="utf-8")
+    state = unshare(world.project)
+    assert state.mode == "custom"
+    assert any("left as it is" in note for note in state.notes)
+    path.unlink()
+    assert unshare(world.project).mode == "private"
+
+
+def test_the_name_of_a_skill_is_no_personal_data(world: World) -> None:
+    skill = world.memory_dir / "skills/release/SKILL.md"
+    skill.parent.mkdir(parents=True, exist_ok=True)
+    skill.write_text("---\nname: release\ndescription: how we release\n---\n", encoding="utf-8")
+    assert scan(world.stores).concerns == []
+
+
 def test_a_folder_that_the_project_ignores_as_a_whole_shares_nothing(world: World) -> None:
     git(world, "init", "-q")
     (world.root / ".gitignore").write_text(".agent-memory\n", encoding="utf-8")
@@ -127,11 +144,12 @@ def test_a_secret_in_what_would_be_shared_is_found_and_covered(world: World) -> 
 
 
 def test_personal_lines_and_facts_are_named_with_their_place(world: World) -> None:
-    world.remember("My name is Kacper.", target=USER)
+    world.remember("My name is Kacper.")
+    world.remember("My name is Maja.", target=USER)  # not in the file, so it cannot be shared
     world.stores.files.append_line("AGENTS.md", "User Preferences", "- short answers")
     world.stores.files.append_line("knowledge/projects/shop.md", "", "- Ask anna.nowak@example.org")
     places = [(concern.file, concern.kind) for concern in scan(world.stores).concerns]
-    assert ("facts.json", "name") in places
+    assert [place for place in places if place[0] == "facts.json"] == [("facts.json", "name")]
     assert ("AGENTS.md", "preference of yours") in places
     assert ("knowledge/projects/shop.md", "e-mail address") in places
     excerpts = " ".join(concern.excerpt for concern in scan(world.stores).concerns)

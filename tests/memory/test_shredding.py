@@ -19,11 +19,20 @@ from tui_agent.memory import shredding
 from tui_agent.memory.backup import Backups
 from tui_agent.memory.checks import check
 from tui_agent.memory.cold import ColdStore
+from tui_agent.memory.hand_edits import pending
 from tui_agent.memory.restoring import restore
-from tui_agent.memory.shredding import mask_everywhere, resume, shred
+from tui_agent.memory.shredding import (
+    STALE_INDEX,
+    index_is_stale,
+    mask_everywhere,
+    note_index_emptied,
+    resume,
+    shred,
+)
 from tui_agent.memory.traces import Spans, can_be_sought, overwrite_bytes, traces_in
 from tui_agent.memory.types import Origin, Proposal, RecalledItem, RecallRecord
 from tui_agent.memory.upkeep import working_scope
+from tui_agent.memory.upkeep_store import UpkeepNotes
 from tui_agent.memory.working import WorkingMemory
 
 
@@ -217,6 +226,21 @@ def test_another_fact_that_says_the_same_words_is_named_and_not_touched(world: W
     report = shred(world.stores, fact.id)
     assert world.says() == ["The blue house is for sale since May."]
     assert any(trace.where == "memory.fact" for trace in report.left)
+    assert any("Another fact says it too" in note for note in report.notes)
+
+
+def test_the_line_and_the_json_entry_of_another_fact_stay_as_its_row_does(world: World) -> None:
+    fact = world.remember("blue house")
+    other = world.remember("The blue house is for sale since May.", target="AGENTS.md#User Preferences")
+    assert world.stores.ledger.write_facts_json()
+    path = world.memory_dir / "AGENTS.md"
+    path.write_text(path.read_text("utf-8") + "\n- I saw the blue house.\n", "utf-8")
+    report = shred(world.stores, fact.id)
+    assert other.target_line in world.text("AGENTS.md")
+    assert "I saw the [deleted]" in world.text("AGENTS.md")
+    assert "The blue house is for sale" in world.text("facts.json")
+    assert pending(world.stores) == []  # nothing looks as if a hand had changed it
+    assert {trace.path.name for trace in report.left} == {"AGENTS.md", "facts.json", "memory.db"}
 
 
 def test_a_run_that_was_killed_is_finished_by_the_next(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +335,20 @@ def test_an_index_in_use_is_named_with_what_to_do(world: World) -> None:
         report = shred(world.stores, fact.id)
     assert any("vector index is in use" in note for note in report.notes)
     assert report.occurrences == 1
+    assert index_is_stale(world.stores.db)  # whoever holds it makes it anew
+    assert mask_everywhere(world.stores, ["My locker code hint is the old phone number."]).occurrences == 0
+    assert not index_is_stale(world.stores.db)
+
+
+def test_an_index_made_anew_for_one_deletion_is_still_stale_for_a_later_one(world: World) -> None:
+    notes = UpkeepNotes(world.stores.db)
+    notes.set(STALE_INDEX, "first")
+    first = index_is_stale(world.stores.db)
+    notes.set(STALE_INDEX, "second")
+    note_index_emptied(world.stores.db, first)
+    assert index_is_stale(world.stores.db) == "second"
+    note_index_emptied(world.stores.db, "second")
+    assert not index_is_stale(world.stores.db)
 
 
 def test_the_owner_of_the_index_empties_it_itself(world: World) -> None:
@@ -325,6 +363,18 @@ def test_the_owner_of_the_index_empties_it_itself(world: World) -> None:
 
     report = shred(world.stores, fact.id, drop_index=drop)
     assert (report.occurrences, folder.exists()) == (0, True)
+
+
+def test_a_copy_that_was_too_long_for_the_clipboard_is_searched_and_cleaned(world: World) -> None:
+    fact = world.remember("My locker code hint is the old phone number.")
+    copies = world.stores.paths.copies_dir
+    copies.mkdir(parents=True)
+    copy = copies / "copy-1-x.txt"
+    copy.write_text("He said: My locker code hint is the old phone number. And more.", encoding="utf-8")
+    report = shred(world.stores, fact.id)
+    assert report.occurrences == 0
+    assert "locker" not in copy.read_text("utf-8")
+    assert any("copy-1-x.txt" in name for name in report.files)
 
 
 def test_a_log_keeps_its_size_so_that_its_writer_is_not_disturbed(tmp_path: Path) -> None:

@@ -135,10 +135,21 @@ def test_an_end_in_the_words_is_a_shelf_life_in_days(text: str, days: float) -> 
     assert only(text).ttl_days == days
 
 
-def test_a_version_in_use_holds_for_a_release_cycle() -> None:
-    assert only("We use PostgreSQL 16.").ttl_days == 180
-    assert only("Używamy PostgreSQL 16.").ttl_days == 180
-    assert only("Используем PostgreSQL 16.").ttl_days == 180
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("We use PostgreSQL 16.", 365),
+        ("Używamy PostgreSQL 16.", 365),
+        ("Używamy Pythona 3.12.", 365),
+        ("Используем PostgreSQL 16.", 365),
+        ("We use Rust 1.80.", 42),
+        ("We use Kubernetes 1.31 and Python 3.12.", 120),
+        ("We use Debian 12.", 730),
+        ("We use Widgetmaker 4.2.", 180),
+    ],
+)
+def test_a_version_in_use_holds_for_a_release_cycle(text: str, days: float) -> None:
+    assert only(text).ttl_days == days
 
 
 @pytest.mark.parametrize(

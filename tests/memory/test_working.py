@@ -105,7 +105,7 @@ async def test_the_recipe_of_the_article_runs_as_it_is_written():
 async def test_the_constructor_of_the_article_is_accepted():
     class ArticleLlm:
         async def embed(self, texts, model="nomic-embed-text"):
-            return [[float(len(text)), 1.0, 2.0] for text in texts]
+            return [[1.0, 0.0] if text.startswith("retry.py: ") else [0.0, 1.0] for text in texts]
 
     class Counter:
         def count(self, text):
@@ -124,9 +124,22 @@ async def test_the_constructor_of_the_article_is_accepted():
             dedup_threshold=0.95,
         )
         await mem.set_goal("исправить падающий тест в retry.py")
-        await mem.add("log", "x" * 300)
-        await mem.note("retry_it живёт в retry.py:42")
-        assert "retry_it" in (await mem.assemble()).render()
+        log = await mem.add("log", "retry.py: " + "x" * 300)
+        note = await mem.note("retry_it живёт в retry.py:42")
+        text = (await mem.assemble()).render()
+        assert "retry_it" in text
+        assert len(text) <= 2048, "the given counter counts"
+        # Each parameter is in force.
+        assert await mem.note("retry_it живёт в retry.py:42 ") == note
+        assert mem.pin(await mem.add("log", "y" * 400))
+        assert mem.pinned_tokens <= 600
+        await mem.forget(log)
+        assert [(row.id, row.cooldown) for row in (await mem.cold()).rows][:1] == [(log, 4)]
+        stranger = WorkingMemory(store=store, scope=MemoryScope(tenant="acme", user="u-43", kind="agent"))
+        assert (await stranger.cold()).total == 0
+        assert await mem.recall("retry.py", top_k=5) == [], "in its cooldown"
+        assert f"{log[-4:]} log" in (await mem.assemble("retry.py")).render(), "named by its line all the same"
+        assert await mem.recall("retry.py: what was it?") == [log], "close enough to lift the cooldown"
 
 
 # --- two zones and the budget --------------------------------------------------------------------------
@@ -141,7 +154,7 @@ async def test_over_the_budget_the_weakest_items_move_to_the_cold_zone(db):
     result = await mem.add("edit", filler(50, 4))
     assert set(ids(mem.hot())) == {edit, file, result}
     page = await mem.cold()
-    assert [row.id for row in page.rows] == [log]
+    assert [(row.id, row.text) for row in page.rows] == [(log, filler(50, 1))]
     assert "over budget" in page.rows[0].reason
     assert page.rows[0].step == mem.step
 
@@ -293,12 +306,16 @@ async def test_pinned_items_stay_until_unpinned_and_notes_are_pinned(db):
 
 
 async def test_similar_notes_merge(db):
-    mem = memory(db, Words())
+    mem = memory(db, Words(), dedup_threshold=0.7)
     first = await mem.note("deploys happen on every friday evening")
-    second = await mem.note("Deploys happen on every friday evening.")
-    assert first == second
+    assert await mem.note("Deploys happen on every friday evening.") == first, "the same words"
+    second = await mem.note("deploys happen on every friday evening late")
+    assert second == first, "nearly the same meaning"
     assert second.merged
-    assert len(mem.hot()) == 1
+    assert [row.text for row in mem.hot()] == ["deploys happen on every friday evening late"]
+    other = await mem.note("deploys never happen in december")
+    assert not other.merged
+    assert len(mem.hot()) == 2
 
 
 async def test_the_oldest_pins_are_released_first_and_it_is_said(db):
@@ -583,6 +600,9 @@ async def test_a_close_enough_question_lifts_the_cooldown(db):
     mem = memory(db, Words(), recall_cooldown_steps=10, recall_bypass_sim=0.9)
     wanted = await put_away(mem, "the harbour crane is broken")
     assert await mem.recall("a broken thing in the harbour") == []
+    mem.recall_bypass_sim = None
+    assert await mem.recall("the harbour crane is broken") == [], "nothing lifts it without the bypass"
+    mem.recall_bypass_sim = 0.9
     assert await mem.recall("the harbour crane is broken") == [wanted]
 
 
@@ -748,6 +768,8 @@ async def test_a_restart_shows_the_same_hot_set(tmp_path):
         mem.touch(mem.hot()[1].id)
         await mem.save()
         before, text, step = mem.hot(), (await mem.assemble()).render(), mem.step
+        away = [(row.id, row.kind, row.text, row.reason, row.step) for row in (await mem.cold()).rows]
+        assert away
     with Database(tmp_path / "m.db") as db:
         again = memory(db, Words(), max_tokens=400)
         assert await again.load("s1")
@@ -756,6 +778,7 @@ async def test_a_restart_shows_the_same_hot_set(tmp_path):
         ]
         assert (again.goal, again.step) == ("repair the crane", step)
         assert (await again.assemble()).render() == text
+        assert [(row.id, row.kind, row.text, row.reason, row.step) for row in (await again.cold()).rows] == away
 
 
 async def test_a_new_session_starts_empty_and_shares_the_cold_zone(db):

@@ -140,6 +140,33 @@ async def test_half_a_step_is_never_written(tmp_path, monkeypatch):
         assert db.value("SELECT count(*) FROM wm_items WHERE zone = 'hot'") == len(mem.hot())
 
 
+async def test_notes_and_edits_wait_for_the_disk_and_other_moves_only_for_the_system(tmp_path, monkeypatch):
+    """The first survive a power cut, the others a killed process; no half of any move is ever written."""
+    with Database(tmp_path / "m.db") as db:
+        mem = WorkingMemory(db, counter=count, max_tokens=400)
+        await mem.save()
+        inner, waited = db.transaction, []
+
+        def watched(*, synced=True):
+            waited.append(synced)
+            return inner(synced=synced)
+
+        monkeypatch.setattr(db, "transaction", watched)
+
+        async def waits(action):
+            waited.clear()
+            await action
+            await mem.save()
+            return any(waited)
+
+        made = await mem.add("log", "a log")
+        assert await waits(mem.note("the harbour opens at six"))
+        assert await waits(mem.edit(made, "another text"))
+        assert not await waits(mem.add("log", "one more log"))
+        assert not await waits(mem.forget(made))
+        assert not await waits(mem.bring_back(made))
+
+
 async def test_two_windows_do_not_bring_the_same_item_back_twice(tmp_path):
     path = tmp_path / "m.db"
     with Database(path) as one, Database(path) as two:

@@ -122,16 +122,31 @@ class Memories(RuleBasedStateMachine):
         self.texts[str(item_id)] = stored
         return item_id
 
+    def pinned(self):
+        return {row.id for row in self.mem.hot() if row.pinned}
+
+    def check_pins(self, before):
+        """No pin has left the hot zone but one that was released for a newer one, and that was said."""
+        released = {event.item_id for event in self.mem.events if event.event == "pin_released"}
+        gone = before - {row.id for row in self.mem.hot()}
+        assert gone <= released
+        assert before - self.pinned() <= released
+
     @rule(target=ids, kind=st.sampled_from(KINDS), text=texts, pin=st.booleans())
     def add(self, kind, text, pin):
-        known = set(self.texts)
+        known, pins = set(self.texts), self.pinned()
+        self.mem.events.clear()
         made = self.run(self.mem.add(kind, text, pin=pin, source="src/a.py" if pin else ""))
         assert made not in known, "ids are never used twice"
+        self.check_pins(pins)
         return self.remember(made, text)
 
     @rule(target=ids, text=texts, pin=st.booleans())
     def note(self, text, pin):
+        pins = self.pinned()
+        self.mem.events.clear()
         made = self.run(self.mem.note(text, pin=pin))
+        self.check_pins(pins)
         if made.merged and self.texts.get(made) == text:
             return multiple()
         return self.remember(made, text)
@@ -166,7 +181,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(query=st.one_of(texts, st.sampled_from(WORDS)), top_k=st.integers(1, 4))
     def recall(self, query, top_k):
-        pinned = {row.id for row in self.mem.hot() if row.pinned}
+        pinned = self.pinned()
         found = self.run(self.mem.recall(query[:200], top_k))
         assert len(found) <= top_k
         hot = {row.id for row in self.mem.hot()}
@@ -177,7 +192,9 @@ class Memories(RuleBasedStateMachine):
 
     @rule(text=texts)
     def set_goal(self, text):
+        pins = self.pinned()
         self.run(self.mem.set_goal(text))
+        assert self.pinned() == pins
 
     @rule()
     def export(self):

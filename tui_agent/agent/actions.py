@@ -13,7 +13,7 @@ from tui_agent.agent.tools.memory_tools import verdict_event
 from tui_agent.agent.views import ActionResult
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.scrubbing import texts_of
-from tui_agent.memory.shredding import shred
+from tui_agent.memory.shredding import on_a_server, shred
 from tui_agent.memory.statements import classify
 from tui_agent.memory.types import Action, Fact, Origin, Proposal, Verdict
 
@@ -223,7 +223,9 @@ class MemoryActions(FactActions):
                 return _gone()
             core.working_save()
             self._emit(MemoryChanged("deleted", store, item_id, ""))
-            return ActionResult(True, "Deleted for good.", id=item_id)
+            return ActionResult(
+                True, "Deleted for good. The messages it came from stay in the conversation.", id=item_id
+            )
         spans = await core.db.run(texts_of, core.stores.facts, core.db, item_id)
         try:
             report = await asyncio.to_thread(shred, core.stores, item_id, drop_index=core.drop_index)
@@ -235,7 +237,9 @@ class MemoryActions(FactActions):
         await core.start_epoch(core.masked_log(spans))
         self._undo.clear()
         self._emit(MemoryChanged("deleted", "fact", item_id, ""))
-        words = [report.sentence(), *(str(trace) for trace in report.left), *report.beyond, *report.notes]
+        chroma = core.settings.chroma
+        beyond = [*report.beyond, *on_a_server(chroma.mode, chroma.host)]
+        words = [report.sentence(), *(str(trace) for trace in report.left), *beyond, *report.notes]
         return ActionResult(not report.left, " ".join(words), id=item_id)
 
     async def save_sentence(self, message_id: str, sentence: str, target: str = "") -> ActionResult:

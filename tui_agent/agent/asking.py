@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ from tui_agent.llm.errors import ModelError
 from tui_agent.llm.thinking import ThinkingSplitter
 from tui_agent.llm.toolcalls import rescue
 from tui_agent.llm.types import Metrics, ModelOptions, ToolCall
+from tui_agent.memory.extraction_parse import json_values
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -27,6 +28,8 @@ JSON = dict[str, Any]
 _MOST_THINKING = 4_000
 _MOST_TEXT = 6_000
 _AFTER_THE_END = 12
+_MOST_BLANK = 400
+_JSON_ONLY = "Answer with the JSON list only; [] when there is nothing."
 
 
 class Answering(Protocol):
@@ -110,7 +113,7 @@ class Asking:
         splitter = ThinkingSplitter()
         calls: list[ToolCall] = []
         metrics: Metrics | None = None
-        thought = 0
+        thought = blank = 0
         stream = who.client.chat(who.model, messages, options=options, tools=tools, think=who.think, format=format)
         async with contextlib.aclosing(stream):
             async for chunk in stream:
@@ -119,6 +122,9 @@ class Asking:
                 calls += chunk.tool_calls
                 metrics = chunk.metrics or metrics
                 text = splitter.content
+                blank = 0 if chunk.content.strip() else blank + len(chunk.content)
+                if blank > _MOST_BLANK:  # models asked for JSON alone may write line ends for ever
+                    break
                 if thought + len(splitter.thinking) > _MOST_THINKING or len(text) > _MOST_TEXT or enough(text):
                     break
         splitter.finish()
@@ -128,6 +134,16 @@ class Asking:
             if found.calls:
                 return Reply(found.text, found.calls, metrics=metrics)
         return Reply(text, tuple(calls), metrics=metrics)
+
+
+async def ask_for_json(ask: Callable[[Sequence[JSON]], Awaitable[Reply]], messages: Sequence[JSON]) -> Reply:
+    """What ``ask`` brings for ``messages``, asked once more, in other words, when there is no JSON in it at all."""
+    reply = await ask(messages)
+    if reply.end != "done" or reply.calls or any(True for _ in json_values(reply.text)):
+        return reply
+    last = messages[-1]
+    again = await ask([*messages[:-1], {**last, "content": f"{last['content']}\n\n{_JSON_ONLY}"}])
+    return again if again.end != "failed" else reply
 
 
 def room_for(core: Core, text: str) -> bool:

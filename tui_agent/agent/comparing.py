@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.agent.explaining import place_of, question_entry
+from tui_agent.agent.explaining import place_of, put_away_of, question_entry
 from tui_agent.agent.prompt import LogEntry, render_item
 from tui_agent.agent.rounds import Outcome, Request, Round
 from tui_agent.agent.views import Comparison
@@ -32,6 +32,7 @@ class Comparing:
         self._core = core
         self._round: Round | None = None
         self._stopped = False
+        self._named: list[str] = []  # lines of lists of put-away items that name what is left out
 
     def stop(self) -> None:
         """Give it up; what was said so far stays in the result."""
@@ -61,7 +62,7 @@ class Comparing:
         outcome = await self._ask(system, entries, on_text)
         left_out = tuple(f"{item.store}:{item.id}" for item in record.items if f"{item.store}:{item.id}" in refs)
         notes = list(places)
-        if not left_out and not places:
+        if not left_out and not places and not self._named:
             notes.append("It was not in what the model was given for this answer.")
         if place.epoch != core.prompt.epoch:
             notes.append("The fixed part of the prompt is the one of today.")
@@ -91,6 +92,9 @@ class Comparing:
         core = self._core
         records: dict[str, RecallRecord] = await core.db.run(core.history.recalls, session_id)
         found: dict[str, RecalledItem] = {}
+        wanted = {ref.partition(":")[2] for ref in refs}
+        lists = filter(None, map(put_away_of, records.values()))
+        self._named = [line for each in lists for item_id, line in each.lines if item_id in wanted]
         for record in records.values():
             for item in (*record.items, *record.near):
                 if f"{item.store}:{item.id}" in refs:
@@ -102,7 +106,7 @@ class Comparing:
     ) -> tuple[str, list[LogEntry], list[str]]:
         """System part and log with the items taken out, and where they stood, in words."""
         core = self._core
-        lines = [render_item(item) for item in items]
+        lines = [*(render_item(item) for item in items), *self._named]
         entries, hits = [], 0
         for entry in before:
             content = str(entry.message.get("content", ""))

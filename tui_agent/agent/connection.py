@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.embedding import LateEmbedder
 from tui_agent.agent.events import Event, Notice, PhaseChanged
+from tui_agent.agent.lessons import Lessons
 from tui_agent.agent.model_notes import ModelNote, ModelNotes
 from tui_agent.agent.probing import Probing
 from tui_agent.agent.reaching import Reaching
@@ -30,12 +31,13 @@ from tui_agent.settings import Settings
 if TYPE_CHECKING:
     from tui_agent.llm.client import ModelClient
     from tui_agent.llm.embedded.process import EmbeddedEngine
+    from tui_agent.llm.serving import ServerUse
 
 Emit = Callable[[Event], None]
 
 
 @dataclass(slots=True)
-class Connection(Reaching):
+class Connection(Reaching, Lessons):
     """The way to a model.
 
     Args:
@@ -67,8 +69,10 @@ class Connection(Reaching):
     tool_calling: str = ""
     most_tools: int | None = None
     sent: SentPrefix = field(default_factory=SentPrefix)
+    _swaps_told: set[frozenset[str]] = field(default_factory=set)
     _probing: Probing | None = None
     _engine: EmbeddedEngine | None = None
+    _use: ServerUse | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _embedder_chosen: bool = False
 
@@ -162,6 +166,7 @@ class Connection(Reaching):
             return
         with contextlib.suppress(ModelError):
             self.version = await self.client.version()
+            self.client.streams_tools = not is_too_old(self.version)
             if is_too_old(self.version):
                 emit(Notice("warning", trouble_with(self.version), key="server_version"))
 
@@ -215,26 +220,6 @@ class Connection(Reaching):
             self.drop_tools()
         return before != (self.tools, self.most_tools)
 
-    def note_refused_tools(self) -> None:
-        """The server fails whenever tools are on offer to this model: remember it."""
-        if self.info is not None:
-            self.notes.put(self.info.digest, tools_refused=True, name=self.info.name, server=self.version)
-
-    def swapped(self) -> Notice | None:
-        """A notice when chat and embedding model push each other out of memory, once."""
-        loads = getattr(self.client, "loads", None)
-        pair = loads.take() if loads is not None else None
-        if pair is None:
-            return None
-        other = pair[1] if pair[0] == self.model else pair[0]
-        return Notice(
-            "warning",
-            f"{self.model} and {other} do not fit into the server's memory together: each is loaded anew whenever the "
-            "other was used, which makes every answer wait. Set `embedder: builtin` in config.yaml, or use a smaller "
-            "model (ctrl+o).",
-            key="swapping",
-        )
-
     async def _chat_models(self) -> list[str]:
         try:
             models = await self.client.tags()
@@ -265,6 +250,8 @@ class Connection(Reaching):
                 )
             )
         note = self.notes.get(info.digest) if not self.embedded else ModelNote()
+        if note.think_refused and info.thinking:
+            info = self._cannot_think(info)
         self.tool_calling = ""
         self.most_tools = most_tools("", info) if not self.embedded else None
         if note.tools and self.tools:
@@ -290,6 +277,7 @@ class Connection(Reaching):
             return await self._start_engine(emit)
         from tui_agent.llm.client import ModelClient
 
+        self._mark_use()
         return ModelClient(self.address, allow_remote=self._consent.allows(self.address))
 
     async def _start_engine(self, emit: Emit) -> ModelClient:
@@ -338,9 +326,16 @@ class Connection(Reaching):
         self.lazy_embedder.set(embedder)
         if embedder is None:
             self.degraded["embedder"] = "words only"
-        if notice and embedder is None:
+        # What was wished for and could not be had is said; that the usual one is used is not.
+        if notice and (embedder is None or (server is not None and not notice.startswith("Memories are searched"))):
             emit(Notice("warning", notice, key="embedder"))
         return embedder is not None
+
+    async def choose_embedder_again(self, emit: Emit) -> None:
+        """Look at the embedding model anew: it may have been replaced by one with vectors of another size."""
+        self._embedder_chosen = False
+        self.degraded.pop("embedder", None)
+        await self.choose_embedder(emit)
 
     def refreeze(self, emit: Emit) -> None:
         """Take over changed sampling and window settings for the model in use."""
@@ -403,5 +398,7 @@ class Connection(Reaching):
         if self._engine is not None:
             await self._engine.stop()
             self._engine = None
+        if self._use is not None:
+            self._use.end()
         self.client = None
         self.ready = False

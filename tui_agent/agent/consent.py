@@ -1,7 +1,7 @@
 """What may leave this machine: the user's yes, once for each host, kept in the user's own state folder.
 
-A host is another machine's model server, or the place where a cloud model runs although a local server offers it. A
-project can never give this consent: it may have come from others.
+A host is another machine's model server, the place where a cloud model runs although a local server offers it, or a
+Chroma server that gets the vectors of facts. A project can never give this consent: it may have come from others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tui_agent.llm.explain import remote_refused
 from tui_agent.llm.host import Host, parse_host
 from tui_agent.llm.types import ModelInfo
 from tui_agent.project import UserPaths
-from tui_agent.settings import Settings
+from tui_agent.settings import Settings, is_this_machine
 
 CLOUD = "https://ollama.com"
 
@@ -47,6 +47,17 @@ class Consent:
         if wanted.loopback or self._settings.allow_remote:
             return True
         return any(_same(one, wanted) for one in (*self._settings.allow_hosts, *self._kept()))
+
+    def allows_machine(self, name: str) -> bool:
+        """Whether a machine has a yes for anything, whatever the port: what else may go there is less than what the yes
+        was for."""
+        if is_this_machine(name) or self._settings.allow_remote:
+            return True
+        try:
+            wanted = parse_host(name).hostname.rstrip(".")
+            return any(parse_host(one.host).hostname.rstrip(".") == wanted for one in self.all())
+        except ModelError:
+            return False
 
     def allow(self, address: str) -> str:
         """Remember a yes; returns the host as it is kept.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import cached_property
 from typing import Any
 
 from tui_agent.agent.events import ContextUsage, Event, MemoryChanged
+from tui_agent.agent.explaining import put_away_tokens
 from tui_agent.agent.keeping import Keeping
+from tui_agent.agent.pasted import kind_of_paste
 from tui_agent.agent.prompt import LogEntry
 from tui_agent.agent.room import Room
 from tui_agent.agent.tools.base import ToolResult
 from tui_agent.agent.views import HotRow
 from tui_agent.llm.types import Metrics, ToolCall
+from tui_agent.memory.history import StoredMessage
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.records import MASK
 from tui_agent.memory.types import RecallRecord
@@ -54,6 +57,7 @@ class Core(Keeping):
         parts = self.prompt.tokens()
         rules = sum(self.count(section.text) for section in self.prompt.sections.values())
         recalled = sum(item.tokens for item in record.items) if record else 0
+        named = put_away_tokens(record) if record else 0
         options = self.connection.options
         window = options.num_ctx if options else self.settings.num_ctx
         shown = {
@@ -61,7 +65,8 @@ class Core(Keeping):
             "files": rules,
             "tools": parts["tools"],
             "recalled": recalled,
-            "history": max(0, parts["history"] - recalled),
+            "put away": named,
+            "history": max(0, parts["history"] - recalled - named),
             "reply": options.num_predict if options else 0,
         }
         used = sum(shown.values()) - shown["reply"]
@@ -73,16 +78,28 @@ class Core(Keeping):
 
     # -- memory ---------------------------------------------------------------------------------------------------
 
-    async def first_goal(self, text: str) -> None:
-        """The first request of a session is its goal, until the user says otherwise."""
-        if self.goal:
-            return
-        line = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_GOAL_CHARS]
-        if line:
-            await self.set_goal(line)
-            if not self.title:
-                self.title = line[:80]
-                await self.db.run(self.history.set_title, self.session_id, self.title)
+    async def keep_said(self, text: str, *, goal: bool) -> StoredMessage:
+        """Bring the user's words to disk. With ``goal`` the first request of a session is its goal as well, until the
+        user says otherwise; the working memory hears of it when the request has been sent."""
+        goal = goal and not self.goal
+        row: StoredMessage = await self.db.run(
+            self.history.said, self.session_id, text, goal_of=first_line if goal else None
+        )
+        if goal and (line := first_line(row.content)):
+            self.goal = self.stores.secrets.clean(line)
+            self.title = self.title or self.goal[:80]
+            self.after_sending(lambda: self.working_events(self.working.set_goal(self.goal)))
+        return row
+
+    def after_sending(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Do this in the background when the request has left: the user should not wait for it."""
+        self._later.append(work)
+
+    def sent(self) -> None:
+        """The request has left, or there will be none."""
+        later, self._later = self._later, []
+        for work in later:
+            self._spawn(work())
 
     async def set_goal(self, text: str) -> list[Event]:
         """Set the goal for scoring and recall; returns what the working memory proposes."""
@@ -153,10 +170,8 @@ class Core(Keeping):
         """A long paste becomes an item of its own, so that it can be put away and found again."""
         if len(text) < _LONG_PASTE:
             return (), []
-        kind = "test_result" if " passed" in text and (" failed" in text or "pytest" in text) else "log"
-        if "```" in text or text.count("\n    ") > 20:
-            kind = "file"
         first = next((line.strip() for line in text.splitlines() if line.strip()), "paste")[:72]
+        kind = kind_of_paste(text)
         return await self.add_item(kind, text, summary=f"pasted: {first}", source=f"message {message_id}")
 
     async def hot_rows(self) -> list[HotRow]:
@@ -207,6 +222,10 @@ class Core(Keeping):
             log.warning("%s", error)
         self._spawn(self.recaller.index_missing())
 
+    def tell_model(self, note: str) -> None:
+        """Have the next message carry this note for the model."""
+        self._notes.append(note)
+
     def take_notes(self) -> list[str]:
         """What happened to memory since the last message, for the model; each note once."""
         notes, self._notes = self._notes, []
@@ -243,7 +262,12 @@ class Core(Keeping):
         """Facts whose line already stands in the fixed part of the prompt."""
         return self.sources.refs_in(self.prompt.sections.values())
 
-    async def mark_used(self, ids: Collection[str]) -> None:
-        """Facts that really went into a prompt."""
+    def mark_used(self, ids: Collection[str]) -> None:
+        """Facts that really go into a prompt; noted when it has been sent."""
         if ids:
-            await self.db.run(self.stores.facts.used, list(ids))
+            self.after_sending(lambda: self.db.run(self.stores.facts.used, list(ids)))
+
+
+def first_line(text: str) -> str:
+    """The first line of a message that holds anything, as a goal or title."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_GOAL_CHARS]

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.events import Event, FileChanged, MemoryChanged, Notice
 from tui_agent.agent.views import ActionResult, Field, Inspection
+from tui_agent.memory.backup import Backups
 from tui_agent.memory.consolidation import RELATIONS_SCHEMA, Complete, Consolidator, MergeProposal
+from tui_agent.memory.database import StoreError
 from tui_agent.memory.facts_file import NAME, FileChange
 from tui_agent.memory.hand_edits import Taken, pending, pending_lines, put_back, sentences, take_over
 from tui_agent.memory.legacy_store import (
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILE, MERGE, LEGACY = "file", "merge", "legacy"
-_EVENTS = {"added": "saved", "changed": "superseded", "moved": "superseded", "removed": "expired"}
+_EVENTS = {"added": "saved", "changed": "superseded", "moved": "superseded", "removed": "expired", "dated": "confirmed"}
 
 
 class Decisions:
@@ -173,13 +175,14 @@ class Decisions:
         stores = core.stores
 
         def work() -> LegacyImport:
+            Backups(stores.project).make(stores.db, "before import")
             return import_legacy(
                 store, stores.facts, stores.db, gate=stores.gate, approved=True, read=self._read_legacy
             )
 
         try:
             done = await asyncio.to_thread(work)
-        except OSError as error:
+        except (OSError, StoreError) as error:
             return ActionResult(False, str(error))
         self.legacy = None
         await core.facts_changed("")
@@ -218,7 +221,8 @@ class Decisions:
         return bool(await self._core().db.run(lambda: self.consolidator().due() and self._several()))
 
     def _several(self) -> bool:
-        return int(self._core().stores.facts.stats()["live_memory"]) > 1
+        # Asked after every answer: not by counting them all.
+        return len(self._core().stores.db.rows("SELECT 1 FROM live_memory LIMIT 2")) > 1
 
     async def _decide_merge(self, pair: str, yes: bool) -> ActionResult:
         core = self._core()

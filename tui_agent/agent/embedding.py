@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from tui_agent.llm.errors import Forbidden, SignInRequired
 from tui_agent.memory.types import Embedder, TextKind, Vector
+
+REFUSED_S = 60.0
 
 
 class LateEmbedder:
@@ -15,10 +19,14 @@ class LateEmbedder:
 
     def __init__(self) -> None:
         self._inner: Embedder | None = None
+        self._trouble = ""
+        self._refused_at: float | None = None
 
     def set(self, inner: Embedder | None) -> None:
         """Use ``inner`` from now on."""
         self._inner = inner
+        self._trouble = ""
+        self._refused_at = None
 
     @property
     def ready(self) -> bool:
@@ -37,6 +45,26 @@ class LateEmbedder:
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:
         """Vectors of ``texts``, or as many ``None``."""
-        if self._inner is None:
+        if self._inner is None or self._is_refused():
             return [None] * len(texts)
-        return await self._inner.embed(texts, kind)
+        try:
+            found = await self._inner.embed(texts, kind)
+        except Exception as error:
+            if isinstance(error, (SignInRequired, Forbidden)):
+                self._refused_at = time.monotonic()
+            self._trouble = f"Memories could not be embedded, so they are found by words alone. {error}"
+            raise
+        without = sum(vector is None and bool(text.strip()) for text, vector in zip(texts, found, strict=True))
+        if without and (said := getattr(self._inner, "last_error", "")):
+            which = "One text has" if without == 1 else f"{without} texts have"
+            self._trouble = f"{which} no vector and can be found by words alone: the embedding model said “{said}”."
+        return found
+
+    def _is_refused(self) -> bool:
+        """Whether the server has just said that we may not: asking again at once would change nothing."""
+        return self._refused_at is not None and time.monotonic() - self._refused_at < REFUSED_S
+
+    def take_trouble(self) -> str:
+        """What went wrong since the last time this was asked, as sentences; empty when nothing did."""
+        trouble, self._trouble = self._trouble, ""
+        return trouble

@@ -130,7 +130,7 @@ class FactActions:
         result = await self._change_line(line, "")
         if not result.ok or not can_be_sought(line.text):
             return ActionResult(result.ok, result.text if not result.ok else "Deleted for good.")
-        report = await asyncio.to_thread(mask_everywhere, core.stores, [line.text])
+        report = await asyncio.to_thread(mask_everywhere, core.stores, [line.text], drop_index=core.drop_index)
         await core.connection.forget_states()
         await core.facts_changed()
         await core.start_epoch(core.masked_log([line.text]))

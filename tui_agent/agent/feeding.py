@@ -1,4 +1,5 @@
-"""What the newest user message carries: recalled items, hot items, matched skills, changed files and the date."""
+"""What the newest user message carries: recalled items, hot items, a few put-away ones by name, matched skills, changed
+files and the date."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import Event, Notice
 from tui_agent.agent.prompt import DataBlock, LogEntry, ref_of, render_item
+from tui_agent.agent.put_away import put_away_list
 from tui_agent.memory.prompt_files import PromptSection, cut_section
 from tui_agent.memory.text import utc_now
 from tui_agent.memory.types import RecalledItem, RecallRecord
@@ -26,10 +28,13 @@ class Fed:
     events: tuple[Event, ...] = ()
 
 
-async def feed(core: Core, text: str, masked: Collection[str] = (), query: str | None = None) -> Fed:
+async def feed(
+    core: Core, text: str, masked: Collection[str] = (), query: str | None = None, shown: Collection[str] = ()
+) -> Fed:
     """Build the newest user message for ``text``. Nothing that is visible in the window is sent again.
 
-    ``query`` is what memory is searched with: the text as it is stored, because it is embedded and kept.
+    ``query`` is what memory is searched with: the text as it is stored, because it is embedded and kept. ``shown`` are
+    references to what the text itself holds (a paste).
     """
     prompt = core.prompt
     block = DataBlock()
@@ -47,11 +52,12 @@ async def feed(core: Core, text: str, masked: Collection[str] = (), query: str |
         else:
             block.notes.append(f"{section.name} was emptied; what it said no longer holds.")
 
-    visible = set(prompt.visible) | core.refs_in_files()
-    visible |= await core.db.run(_stated_in_view, core, visible)
+    visible = set(prompt.visible) | core.refs_in_files() | set(shown)
+    stated, never = await core.db.read_small(_known_before, core, visible, text)
+    visible |= stated
     settings = core.settings.recall
     room = core.room.for_memory(text, settings.max_tokens)
-    never = await core.db.run(core.stores.topics.hidden, text)
+    fitting: list[str] = []
     record = await core.recaller.recall(
         text if query is None else query,
         goal=core.goal,
@@ -64,6 +70,7 @@ async def feed(core: Core, text: str, masked: Collection[str] = (), query: str |
         threshold=settings.threshold,
         max_tokens=min(settings.max_tokens, int(0.8 * room) if room < settings.max_tokens else room),
         count=core.count,
+        put_away_hits=fitting,
     )
     used = sum(core.count(render_item(item)) + 2 for item in record.items)
     seen = visible | {ref_of(item) for item in record.items}
@@ -72,6 +79,10 @@ async def feed(core: Core, text: str, masked: Collection[str] = (), query: str |
     sent = (*record.items, *(replace(item, rank=first + number) for number, item in enumerate(hot)))
     record = replace(record, items=sent, rules_hash=core.rules_hash())
     block.items.extend(sent)
+    used += sum(core.count(render_item(item)) for item in hot)
+    left = min(core.working.max_tokens, settings.max_tokens, max(0, room - used))
+    seen |= {ref_of(item) for item in hot}
+    block.put_away = await put_away_list(core, fitting, seen, {*masked, *core.not_now, *never}, left)
 
     for skill in core.matching_skills(text):
         ref = f"skill:{skill.name}"
@@ -83,8 +94,13 @@ async def feed(core: Core, text: str, masked: Collection[str] = (), query: str |
             events.append(Notice("info", f"Skill loaded: {skill.name}.", key=f"skill:{skill.name}"))
 
     entry = prompt.user_message(text, block)
-    await core.mark_used([item.id for item in sent if item.store == "fact"])
+    core.mark_used([item.id for item in sent if item.store == "fact"])
     return Fed(entry, record, block, tuple(events))
+
+
+def _known_before(core: Core, visible: Collection[str], text: str) -> tuple[set[str], frozenset[str]]:
+    """Facts that need not be recalled because their message is visible, and what must not be for this topic."""
+    return _stated_in_view(core, visible), core.stores.topics.hidden(text)
 
 
 def _stated_in_view(core: Core, visible: Collection[str]) -> set[str]:

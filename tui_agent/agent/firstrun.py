@@ -168,9 +168,27 @@ def step_for(facts: Surroundings) -> Step:
     state = facts.state
     title, text = _words(facts)
     acts = _ANSWERS[state](facts)
-    later = ("Not now", "look around; answers come once a model is there", Act("later"))
+    detail = "nothing is sent" if state in ("remote", "cloud") else "look around without answers"
+    later = ("Not now", detail, Act("later"))
     numbered = [Choice(str(number), *one) for number, one in enumerate(acts, start=1)]
     return Step(state, title, text, (*numbered, Choice("0", *later)), watch=state in ("nothing", "stopped", "odd"))
+
+
+def missing(facts: Surroundings) -> str:
+    """What is missing for an answer, in a sentence."""
+    match facts.state:
+        case "remote" | "cloud":
+            return f"Sending what you write to {facts.leaves_to} is not allowed yet."
+        case "models":
+            return f"{facts.wanted} is not installed at {facts.url}."
+        case "empty":
+            return f"The server at {facts.url} has no model to chat with yet."
+        case "stopped":
+            return f"Ollama is not running: nothing answers at {facts.url}."
+        case "nothing":
+            return f"No model server answers at {facts.url}."
+        case _:
+            return facts.trouble
 
 
 def next_commands(facts: Surroundings) -> list[tuple[str, str]]:
@@ -214,7 +232,7 @@ def _words(facts: Surroundings) -> tuple[str, str]:
             text = f"{facts.wanted} is a cloud model: what you write, the files it reads and what is remembered would "
             return "Your words would leave this machine", text + f"be sent to {facts.leaves_to}."
         case "models":
-            return "Choose a model", f"The server runs, but {facts.wanted} is not installed there. These are:"
+            return "Choose a model", f"The server runs, but {facts.wanted} is not installed there. Others are."
         case "empty":
             text = f"The server runs at {facts.url} and has no model to chat with yet. {_memory(facts.memory)}"
             return "Download a model", text
@@ -240,7 +258,7 @@ def _remote(facts: Surroundings) -> list[Answer]:
 
 
 def _cloud(facts: Surroundings) -> list[Answer]:
-    allow = (f"Allow {facts.leaves_to}", "for cloud models; asked once", Act("allow", facts.leaves_to))
+    allow = (f"Allow {facts.leaves_to}", "asked once, kept", Act("allow", facts.leaves_to))
     return [allow, *_installed(facts)[:3]]
 
 
@@ -300,7 +318,7 @@ def _blobs(facts: Surroundings) -> list[Answer]:
 
 def _engine(facts: Surroundings) -> list[Answer]:
     if facts.engine_model:
-        return [("Use the built-in engine", f"qwen2.5-coder:1.5b, {_size(ENGINE_BYTES)}; no server", Act("engine"))]
+        return [("Use the built-in engine", f"qwen2.5-coder:1.5b, {_size(ENGINE_BYTES)}", Act("engine"))]
     more = ""
     if facts.blobs and not facts.engine:
         more = f" For models that Ollama has downloaded ({facts.blobs[0].name}) the engine alone is enough: "

@@ -16,10 +16,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tui_agent.agent.consent import Consent
 from tui_agent.agent.events import Event, IndexChanged, Notice
 from tui_agent.agent.views import ActionResult
 from tui_agent.memory.index_process import IndexProcess
 from tui_agent.memory.index_status import IndexStatus
+from tui_agent.memory.shredding import index_is_stale, note_index_emptied
 from tui_agent.memory.vectors import Neighbours
 from tui_agent.settings_fields import is_this_machine
 
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 30.0
 _SHOWN_S = 0.2  # how often progress is told at most
+_PIECE = 1000  # rows read in one go
 _FROM_ROWS = 200  # rows from which filling the index is worth showing
 _ANSWER_S = 1.0
 
@@ -101,6 +104,12 @@ class IndexKeeper:
         self._wanted = identity
         if self._begun and (self._work is None or self._work.done()):
             self._work = asyncio.get_running_loop().create_task(self._follow(), name="vector-index")
+
+    async def look_for_deletions(self) -> None:
+        """Make the index anew when a deletion in another process could not empty it, because this one holds it."""
+        db = self._stores.db
+        if self.owns and self.status.identity and await db.run(index_is_stale, db):
+            self.follow(self.status.identity)
 
     def begin(self, identity: str) -> None:
         """Nobody waits for the first screen any more: the index may be loaded."""
@@ -197,7 +206,11 @@ class IndexKeeper:
 
     async def _take_over(self, identity: str, anew: bool) -> None:
         drops = self._drops
+        # A deletion in another process could not empty the index that this one holds. Looked at before any row is read.
+        local = self._settings.chroma.mode == "local"
+        stale = await self._stores.db.run(index_is_stale, self._stores.db) if local else ""
         known = await self._stores.db.run(_rows_of, self._stores, identity)
+        anew = anew or bool(stale)
         if not known and self._index is None and not anew:
             self._show("empty", identity=identity)
             return
@@ -216,6 +229,8 @@ class IndexKeeper:
         whole = anew or index.state != "ready" or index.identity != identity or not self._known
         if whole:
             await self._fill(index, identity, anew, drops)
+            if stale and self.status.state == "ready":
+                await self._stores.db.run(note_index_emptied, self._stores.db, stale)
         else:
             await self._change(index, identity, known, drops)
 
@@ -225,13 +240,23 @@ class IndexKeeper:
         return self._make(project.vector_dir, project.id, identity, mode, chroma.host, chroma.port)
 
     def _forbidden(self) -> str | None:
-        chroma = self._settings.chroma
-        if chroma.mode == "http" and not is_this_machine(chroma.host) and not self._settings.allow_remote:
+        host = self._settings.chroma.host
+        if self._elsewhere and not Consent(self._stores.paths, self._settings).allows_machine(host):
             return (
-                f"The Chroma server {chroma.host} is not on this machine, so it is not asked: set allow_remote: true "
-                "in your own config.yaml if vectors of your facts may go there. Search is exact meanwhile."
+                f"The Chroma server {host} is not on this machine, so it is not asked: run `tui-agent allow {host}` "
+                "once if vectors of your facts may go there. Search is exact meanwhile."
             )
         return None
+
+    @property
+    def _elsewhere(self) -> bool:
+        chroma = self._settings.chroma
+        return chroma.mode == "http" and not is_this_machine(chroma.host)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether vectors of facts go to another machine."""
+        return self._elsewhere and self._index is not None
 
     def _worth_a_try(self, anew: bool) -> bool:
         """Another window that owns the index may have gone since."""
@@ -247,7 +272,7 @@ class IndexKeeper:
         """All rows at once: at the start, for another identity, and to rebuild."""
         self._held = frozenset()
         index.identity = identity
-        ids, matrix, about, known = await self._stores.db.run(_everything, self._stores, identity)
+        ids, matrix, about, known = await self._everything(identity)
         show = anew or (len(ids) >= _FROM_ROWS and bool(self.status.identity))
         loop = asyncio.get_running_loop()
 
@@ -265,6 +290,28 @@ class IndexKeeper:
             self._say(index.healed, "info")
         self._known, self._held = known, frozenset(ids)
         self._show("ready", owner=True, rows=len(ids), identity=identity)
+
+    async def _everything(
+        self, identity: str
+    ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]], dict[str, int]]:
+        """All rows, read in pieces, so that a message need not wait until the last of them is read. What changes
+        meanwhile is seen as a change the next time."""
+        import numpy as np
+
+        run = self._stores.db.run
+        rows = await run(_rows_of, self._stores, identity)
+        wanted, ids, about = list(rows), list[str](), list[dict[str, Any]]()
+        matrix = np.zeros((0, 0), dtype=np.float32)
+        for start in range(0, len(wanted), _PIECE):
+            found, vectors, more = await run(_some, self._stores, identity, wanted[start : start + _PIECE])
+            if not len(matrix):
+                matrix = np.zeros((len(wanted), vectors.shape[1]), dtype=np.float32)
+            if vectors.shape[1] != matrix.shape[1]:
+                continue  # of an embedder that now gives vectors of another size
+            matrix[len(ids) : len(ids) + len(found)] = vectors
+            ids += found
+            about += more
+        return ids, matrix[: len(ids)], about, {ref: rows[ref] for ref in ids}
 
     async def _change(self, index: IndexProcess, identity: str, known: dict[str, int], drops: int) -> None:
         """Only what differs from what the index was given before."""
@@ -326,16 +373,6 @@ class IndexKeeper:
 def _rows_of(stores: Stores, identity: str) -> dict[str, int]:
     """Live facts with a vector of this identity, and the row of the vector, which changes when it is made anew."""
     return stores.facts.vector_rows(identity)
-
-
-def _everything(
-    stores: Stores, identity: str
-) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]], dict[str, int]]:
-    with stores.db.transaction():
-        ids, matrix = stores.facts.vectors(identity)
-        rows = stores.facts.vector_rows(identity)
-        about = stores.facts.index_rows(ids, matrix)
-    return ids, matrix, about, {ref: rows[ref] for ref in ids}
 
 
 def _some(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.agent.review_views import event_words
 from tui_agent.agent.views import ColdRow, ColdView, Field, HotView, Inspection
 from tui_agent.memory.audit import check_hint
+from tui_agent.memory.hand_lines import dates_of_file
 from tui_agent.memory.quarantine import Quarantined
 from tui_agent.memory.text import fold, parse_utc, utc_now
 from tui_agent.memory.types import Change, Fact, RecalledItem
@@ -180,7 +181,8 @@ class Inspector:
         if store == "file":
             file = await core.db.run(core.stores.files.file, item_id)
             fields = [Field("file", str(file.path)), Field("changed", f"{file.modified_at} UTC")]
-            return Inspection(ref, item_id, file.text, tuple(fields), source=item_id)
+            dates: list[str] = await core.db.run(dates_of_file, core.stores, file.name)
+            return Inspection(ref, item_id, file.text, tuple(fields), source=item_id, history=tuple(dates))
         raise LookupError(f"Nothing is known as {ref!r}.")
 
     async def _fact(self, fact: Fact) -> Inspection:

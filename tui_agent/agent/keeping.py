@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.connection import Connection, Emit
-from tui_agent.agent.events import ContextUsage, IndexChanged, PhaseChanged
+from tui_agent.agent.events import ContextUsage, IndexChanged, Notice, PhaseChanged
 from tui_agent.agent.prompt import LogEntry, Prompt, Section
+from tui_agent.agent.put_away import named
 from tui_agent.agent.sources import PromptSources
 from tui_agent.agent.stores import Stores
 from tui_agent.agent.tools.memory_tools import memory_tools
@@ -65,9 +66,13 @@ class Keeping:
         self.title = ""
         self.todos: list[str] = []
         self.not_now: set[str] = set()
+        self.tools_off: Literal["", "off", "once"] = ""
         self._notes: list[str] = []
+        self._later: list[Callable[[], Coroutine[Any, Any, object]]] = []
         self.prompt = Prompt(self.count)
         self.last_usage: ContextUsage | None = None
+        self._embedding_told: set[str] = set()
+        self._served: dict[str, str] = {}
         self._saving: set[asyncio.Task[object]] = set()
         keep = settings.keep_messages
         self._all_tools = [
@@ -144,9 +149,9 @@ class Keeping:
         return self.sources.matching_skills(text)
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tool schemas to offer: as many as the model can cope with, none for a model without tools."""
+        """The tool schemas to offer: as many as the model can cope with, none without tools or when they are off."""
         self.toolbox.most = self.connection.most_tools
-        return self.toolbox.schemas if self.connection.tools else []
+        return self.toolbox.schemas if self.connection.tools and not self.tools_off else []
 
     async def open_prompt(self) -> None:
         """Continue the stored prefix of this session byte for byte, or begin the first one."""
@@ -223,9 +228,18 @@ class Keeping:
             ModelError: see ``Connection.ensure``.
         """
         await self.connection.ensure(emit)
+        await self._note_server()
         self.toolbox.cap = max(256, int(0.15 * self.options.num_ctx))
         if self.prompt.tools != self.tools():
             await self.start_epoch(self.prompt.log)
+
+    async def _note_server(self) -> None:
+        """Keep with the session which server answers in it: what went wrong later often has to do with its version."""
+        status = self.connection.status()
+        served = {"url": status.url, "version": status.version, "model": status.model}
+        if served != self._served:
+            self._served = served
+            await self.db.run(self.history.save_state, self.session_id, "server", served)
 
     async def drop_tools(self) -> bool:
         """Go on without tools (the server refused them); begins a new prefix without them."""
@@ -251,6 +265,13 @@ class Keeping:
         await self.recaller.index_missing(progress)
         while await self.working.reembed():
             pass
+
+    def tell_embedding(self, emit: Emit) -> None:
+        """Say it, once each, when texts got no vectors: search by words goes on meanwhile."""
+        trouble = self.connection.lazy_embedder.take_trouble()
+        if trouble and trouble not in self._embedding_told:
+            self._embedding_told.add(trouble)
+            emit(Notice("warning", trouble, key="embedding"))
 
     async def warm(self, emit: Emit) -> None:
         """Let the server read the fixed part while the user types, so that the first answer need not wait for it.
@@ -281,6 +302,8 @@ class Keeping:
 
     async def _recall_for_tool(self, query: str, turn: Any) -> RecallRecord:
         query = self.stores.secrets.clean(query)  # it is embedded
+        if (found := await named(self, query, turn.masked)) is not None:
+            return found
         return await self.recaller.recall(
             query,
             goal=self.goal,

@@ -13,10 +13,10 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tui_agent.agent.asking import Asking, Reply, room_for
+from tui_agent.agent.asking import Asking, Reply, ask_for_json, room_for
 from tui_agent.agent.events import Event, Learned, LearnedItem, MemoryChanged, Notice
 from tui_agent.llm.errors import ModelError
 from tui_agent.memory.database import StoreError
@@ -172,6 +172,7 @@ class Learner:
             await self._check_model()
             while self.on and (due := await self._due()):
                 core, session_id, in_window = due
+                await self._resumed.wait()
                 if not await self._quiet(self.lull_s if in_window or not self._core().prompt.log else self.quiet_s):
                     continue
                 if not core.connection.ready:
@@ -262,18 +263,20 @@ class Learner:
     async def _complete(
         self, core: Core, messages: list[dict[str, str]], in_window: bool, schema: JSON = EXTRACTION_SCHEMA
     ) -> str:
-        if self._paused:
-            raise Interrupted("a message came first")
-        self._asking = asking = Asking(core)
-        try:
-            if in_window:
-                before = [*core.prompt.messages(), *messages]
-                reply = await asking.run(before, tools=core.prompt.tools)
-            else:
-                reply = await asking.run(messages, format=schema)
-        finally:
-            asking.stop()
-            self._asking = None
+
+        async def ask(asked: Sequence[JSON]) -> Reply:
+            if self._paused:
+                raise Interrupted("a message came first")
+            self._asking = asking = Asking(core)
+            try:
+                if in_window:
+                    return await asking.run([*core.prompt.messages(), *asked], tools=core.prompt.tools)
+                return await asking.run(asked, format=schema)
+            finally:
+                asking.stop()
+                self._asking = None
+
+        reply = await ask_for_json(ask, messages)
         if reply.end == "stopped":
             raise Interrupted("a message came first")
         if reply.error is not None:

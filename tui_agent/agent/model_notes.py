@@ -24,12 +24,13 @@ _MOST = 300
 @dataclass(frozen=True, slots=True)
 class ModelNote:
     """``tools`` is ``native``, ``text``, ``none`` or empty (never tried); ``tools_refused`` means that the server fails
-    whenever tools are on offer. ``name`` and ``server`` (the server's version) are those of the time ``at`` (UTC) when
-    it was noted.
+    whenever tools are on offer, ``think_refused`` that it refuses to let the model think although it says it can.
+    ``name`` and ``server`` (the server's version) are those of the time ``at`` (UTC) when it was noted.
     """
 
     tools: str = ""
     tools_refused: bool = False
+    think_refused: bool = False
     name: str = ""
     server: str = ""
     at: str = ""

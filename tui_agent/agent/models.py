@@ -165,7 +165,13 @@ class ModelDesk:
         with contextlib.suppress(ModelError):
             version = await self.client.version()
         await asyncio.to_thread(
-            self._notes.put, info.digest, tools=found, tools_refused=False, name=info.name, server=version
+            self._notes.put,
+            info.digest,
+            tools=found,
+            tools_refused=False,
+            think_refused=False,
+            name=info.name,
+            server=version,
         )
         return found
 

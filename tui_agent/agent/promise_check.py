@@ -20,8 +20,8 @@ from tui_agent.memory.extraction_parse import json_values
 from tui_agent.memory.proof import find_proof, find_quote
 from tui_agent.memory.statement_reading import without_secrets
 from tui_agent.memory.statements import Label, Statement, classify, read
-from tui_agent.memory.text import STOPWORDS, fold, language_of, normalise, words
-from tui_agent.memory.types import Action, Fact, Origin, Proposal, Verdict
+from tui_agent.memory.text import STOPWORDS, fold, language_of, words
+from tui_agent.memory.types import Action, Origin, Proposal, Verdict
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
@@ -84,8 +84,13 @@ def request_for(text: str) -> str:
 
 async def missing_after(core: Core, message_id: str, text: str, answer: str, *, wrote: bool) -> SaveMissing | None:
     """What of a message should have been saved by the turn and was not; see :func:`promises.check`."""
-    known, fresh = await _known(core, message_id)
-    return check(message_id, text, answer, wrote=wrote, known=known, fresh=fresh)
+
+    def look() -> SaveMissing | None:
+        known, fresh = _known(core, message_id)
+        return check(message_id, text, answer, wrote=wrote, known=known, fresh=fresh)
+
+    found: SaveMissing | None = await core.db.run(look)
+    return found
 
 
 def worth_asking(text: str) -> bool:
@@ -106,12 +111,10 @@ async def settle(core: Core, asking: Asking, missing: SaveMissing, text: str, an
     return Settled(tuple(verdict_event(verdict) for verdict in kept), left)
 
 
-async def _known(core: Core, message_id: str) -> tuple[set[str], list[str]]:
-    """Normalised texts of all that is live, and what the rows from one message say."""
-    rows: list[Fact] = await core.db.run(core.stores.facts.live)
-    known = {normalise(text) for row in rows for text in (row.fact, row.quote, row.target_line) if text}
-    fresh = [f"{row.fact}\n{row.quote}\n{row.target_line}" for row in rows if row.message_id == message_id]
-    return known, fresh
+def _known(core: Core, message_id: str) -> tuple[Collection[str], list[str]]:
+    """Normalised texts of all that is live, and what the rows from one message say. On the database's thread."""
+    rows = core.stores.facts.of_message(message_id)
+    return core.stores.known.read(), [f"{row.fact}\n{row.quote}\n{row.target_line}" for row in rows]
 
 
 async def _ask(core: Core, asking: Asking, message_id: str, text: str) -> list[Verdict]:
@@ -129,7 +132,9 @@ async def _ask(core: Core, asking: Asking, message_id: str, text: str) -> list[V
     if reply.end != "done":
         return []
     kept: list[Verdict] = []
-    for proposal in proposals(message_id, text, quotes_of(reply), *await _known(core, message_id)):
+    quotes = quotes_of(reply)
+    made = await core.db.run(lambda: proposals(message_id, text, quotes, *_known(core, message_id)))
+    for proposal in made:
         # What the gate would refuse or keep waiting is not handed in: the user is asked about it by key anyway.
         if (await core.db.run(core.stores.gate.decide, proposal)).action in _KEPT:
             verdict = await core.db.run(core.stores.gate.admit, proposal)

@@ -12,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tui_agent.agent.mending import mended
 from tui_agent.memory.types import RecalledItem
 
 JSON = dict[str, Any]
@@ -23,6 +24,8 @@ Count = Callable[[str], int]
 
 _OPEN, _CLOSE = "<data>", "</data>"
 STOPPED = "(stopped by the user)"
+LISTED = "listed:"
+"""How the reference begins of a put-away item that the model was only told of, by a line."""
 
 SYSTEM = """\
 You are the assistant in a terminal chat, working with the user in the project folder "{project}". Answer briefly, in \
@@ -74,33 +77,55 @@ class Section:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
+@dataclass(frozen=True, slots=True)
+class PutAwayList:
+    """The few put-away items worth naming: ``lines`` as (id, text), under ``head``, and how many ``more`` there are."""
+
+    head: str
+    lines: tuple[tuple[str, str], ...]
+    more: int = 0
+
+    def render(self) -> str:
+        """The list as the model reads it."""
+        more = [f"+{self.more} more"] if self.more else []
+        return "\n".join([self.head, *(neutral(line) for _, line in self.lines), *more])
+
+    def without(self, refs: Collection[str]) -> PutAwayList | None:
+        """The list without some items (``cold:ID`` or ``hot:ID``); ``None`` when none is left."""
+        kept = tuple(one for one in self.lines if not {f"cold:{one[0]}", f"hot:{one[0]}"}.intersection(refs))
+        return PutAwayList(self.head, kept, self.more) if kept else None
+
+
 @dataclass(slots=True)
 class DataBlock:
     """What the newest user message carries besides the user's words.
 
     ``date`` stands in the opening mark, where small models do not take it for something to save. ``notes`` are lines
-    of the app itself (changed files), ``items`` recalled or hot pieces in the order they are sent, ``skills`` matched
-    skills as (name, body).
+    of the app itself (changed files), ``items`` recalled or hot pieces in the order they are sent, ``put_away`` names
+    items that could be asked for, ``skills`` are matched skills as (name, body).
     """
 
     date: str = ""
     notes: list[str] = field(default_factory=list)
     items: list[RecalledItem] = field(default_factory=list)
     skills: list[tuple[str, str]] = field(default_factory=list)
+    put_away: PutAwayList | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.date or self.notes or self.items or self.skills)
+        return bool(self.date or self.notes or self.items or self.skills or self.put_away)
 
     def render(self) -> str:
         """The delimited block, or an empty string."""
         if not self:
             return ""
         opening = f'<data date="{self.date}">' if self.date else _OPEN
-        if not (self.notes or self.items or self.skills):
+        if not (self.notes or self.items or self.skills or self.put_away):
             return opening + _CLOSE
         lines = [opening]
         lines += [neutral(note) for note in self.notes]
         lines += [render_item(item) for item in self.items]
+        if self.put_away is not None:
+            lines.append(self.put_away.render())
         for name, body in self.skills:
             lines.append(f'[skill "{neutral(name)}"]\n{neutral(body.strip())}')
         lines.append(_CLOSE)
@@ -203,15 +228,17 @@ class Prompt:
     # -- the log --------------------------------------------------------------------------------------------------
 
     def messages(self) -> list[JSON]:
-        """The ``messages`` of the next request."""
-        return [{"role": "system", "content": self.system}, *(entry.message for entry in self.log)]
+        """The ``messages`` of the next request, put right where an old log would be refused for ever."""
+        return legal([{"role": "system", "content": self.system}, *(entry.message for entry in self.log)])
 
     def user_message(self, text: str, block: DataBlock) -> LogEntry:
         """The newest user message: the data block first, the user's words last."""
         rendered = block.render()
         content = f"{rendered}\n\n{text}" if rendered else text
-        refs = tuple(ref_of(item) for item in block.items)
-        return LogEntry({"role": "user", "content": content}, refs)
+        refs = [ref_of(item) for item in block.items]
+        if block.put_away is not None:
+            refs += [f"{LISTED}{item_id}" for item_id, _ in block.put_away.lines]
+        return LogEntry({"role": "user", "content": content}, tuple(refs))
 
     def append(self, entry: LogEntry) -> None:
         """Add a message at the end; nothing before it changes."""
@@ -260,6 +287,11 @@ def turns(log: Sequence[LogEntry]) -> list[list[LogEntry]]:
     return result
 
 
+def legal(messages: list[JSON]) -> list[JSON]:
+    """``messages`` as a strict template takes them; see :mod:`~tui_agent.agent.mending`."""
+    return mended(messages) if legal_problem(messages) else messages
+
+
 def legal_problem(messages: Sequence[JSON]) -> str:
     """Why a strict alternating template would refuse ``messages``, or an empty string.
 
@@ -270,6 +302,8 @@ def legal_problem(messages: Sequence[JSON]) -> str:
     previous: Literal["system", "user", "assistant", "tool", ""] = ""
     for index, message in enumerate(messages):
         role = message.get("role")
+        if not isinstance(message.get("content", ""), str):
+            return "content that is no text"
         if role == "system":
             if index:
                 return "a system message that is not the first"
@@ -297,4 +331,4 @@ def legal_problem(messages: Sequence[JSON]) -> str:
         else:
             return f"a message with the role {role!r}"
         previous = role
-    return ""
+    return "a tool call without its result" if pending else ""

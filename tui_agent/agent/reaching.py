@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.agent.consent import Consent, leaves_to
 from tui_agent.agent.events import Event
 from tui_agent.agent.firstlook import is_worth_asking
+from tui_agent.llm.errors import ModelError
+from tui_agent.llm.host import parse_host
+from tui_agent.llm.serving import ServerUse
 from tui_agent.llm.types import ModelInfo
 from tui_agent.project import UserPaths
 from tui_agent.settings import Settings
@@ -27,6 +31,7 @@ class Reaching:
         model: str
         client: Any
         _lock: asyncio.Lock
+        _use: ServerUse | None
         _embedder_chosen: bool
 
         async def aclose(self) -> None: ...
@@ -59,6 +64,12 @@ class Reaching:
             if engine:
                 self.client = await self._start_engine(emit)
             await self._connect(emit)
+
+    def _mark_use(self) -> None:
+        """Say that this window uses the server, so that another window which started it does not stop it."""
+        self._use = self._use or ServerUse(self.paths.servers_dir)
+        with contextlib.suppress(ModelError):  # an unreadable address is told by the client
+            self._use.begin(parse_host(self.address))
 
     @property
     def _consent(self) -> Consent:

@@ -14,7 +14,8 @@ class ReviewView:
 
     ``queue`` are facts nobody has confirmed for 90 days, oldest first, at most 20 of ``queue_total``; ``new`` those of
     the last day, ``waiting`` what is in quarantine, ``unused`` what was not recalled for six months, ``fetchable`` what
-    a tool could look up. ``live`` of ``rows`` are current; ``health`` says whether dead rows have piled up. ``due`` is
+    a tool could look up, ``by_hand`` lines of memory files that nobody has looked at for a month (at most 20 of
+    ``by_hand_total``). ``live`` of ``rows`` are current; ``health`` says whether dead rows have piled up. ``due`` is
     true when there is something in the queue and nobody has looked at it for a week.
     """
 
@@ -24,6 +25,8 @@ class ReviewView:
     waiting: tuple[Inspection, ...] = ()
     unused: tuple[Inspection, ...] = ()
     fetchable: tuple[Inspection, ...] = ()
+    by_hand: tuple[Inspection, ...] = ()
+    by_hand_total: int = 0
     live: int = 0
     rows: int = 0
     health: str = ""

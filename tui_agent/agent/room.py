@@ -17,7 +17,7 @@ from tui_agent.agent.asking import Asking
 from tui_agent.agent.compaction import SUMMARY_REQUEST, keep_whole_turns, limit_of, plain_summary, with_summary
 from tui_agent.agent.connection import Emit
 from tui_agent.agent.events import Notice, PhaseChanged
-from tui_agent.agent.prompt import LogEntry, turns
+from tui_agent.agent.prompt import LogEntry, legal, turns
 from tui_agent.agent.tools.registry import head_and_tail
 from tui_agent.llm.errors import ContextExceeded
 
@@ -283,7 +283,7 @@ class Room:
                 sent, rest = sent[: -len(last)], [*last, *rest]
         if not sent or sent[-1].message["role"] != "assistant":
             return ""
-        messages = [core.prompt.messages()[0], *(entry.message for entry in sent), question.message]
+        messages = legal([core.prompt.messages()[0], *(entry.message for entry in sent), question.message])
         self._asking = Asking(core)
         try:
             reply = await self._asking.run(messages, tools=core.prompt.tools, enough=lambda text: False)

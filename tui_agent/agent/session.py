@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from tui_agent.agent.actions import MemoryActions
@@ -18,11 +18,13 @@ from tui_agent.agent.inspecting import Inspector
 from tui_agent.agent.learning import Learner, learned
 from tui_agent.agent.models import ModelDesk, switch_sentence
 from tui_agent.agent.opening import open_core
+from tui_agent.agent.quiet import give_way, no_collection, warm_up
 from tui_agent.agent.reload import LiveReload
 from tui_agent.agent.session_explain import SessionExplain
 from tui_agent.agent.session_review import SessionReview
 from tui_agent.agent.session_setup import SessionSetup
 from tui_agent.agent.session_store import SessionStore
+from tui_agent.agent.session_tools import MARKS, SessionTools
 from tui_agent.agent.stores import Stores
 from tui_agent.agent.turn import Turn
 from tui_agent.agent.views import (
@@ -46,7 +48,7 @@ from tui_agent.settings import Loaded, Settings
 log = logging.getLogger(__name__)
 
 
-class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, SessionExplain):
+class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, SessionExplain, SessionTools):
     """One conversation in one project. All methods run on one event loop.
 
     Make it with :meth:`open`, and close it with :meth:`close`. Background events (a file changed, the server came
@@ -101,6 +103,7 @@ class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, Session
             StoreError: the project's database cannot be used.
             LookupError: there is no such session.
         """
+        give_way()
         loaded = settings if isinstance(settings, Loaded) else Loaded(settings, (), {}, ())
         paths = user_paths or UserPaths.find()
         stores = await asyncio.to_thread(Stores.open, project, loaded.settings, paths)
@@ -170,7 +173,8 @@ class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, Session
     @property
     def server(self) -> ServerStatus:
         """Where answers come from."""
-        return self._connection.status()
+        status, off = self._with_index(self._connection.status()), self._core.tools_off
+        return replace(status, tools=False, degraded=(*status.degraded, MARKS[off])) if off else status
 
     @property
     def busy(self) -> bool:
@@ -241,21 +245,27 @@ class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, Session
             self._spawn(self._warm())
 
     async def _tidy(self) -> None:
-        """Finish what a killed app began, and clean up once a day."""
+        """Finish what a killed app began, clean up once a day, and have everything ready for the first question."""
+        with no_collection():
+            await asyncio.to_thread(warm_up)
+            await self._clean_up()
+            await self._core.recaller.warm()
+            while await self._core.db.run(self._stores.known.begin):
+                pass
+        self._begin_index()
+
+    async def _clean_up(self) -> None:
         if sentence := await asyncio.to_thread(unfinished, self.project):
             self._emit(Notice("warning", sentence, key="restore"))
         try:
-            await asyncio.to_thread(resume, self._stores)
+            report = await asyncio.to_thread(resume, self._stores, drop_index=self._core.drop_index)
+            if report is not None:
+                self._emit(Notice("info", f"An interrupted deletion was finished: {report.sentence()}", key="upkeep"))
             await asyncio.to_thread(prune_if_due, self._stores)
             await asyncio.to_thread(self._stores.ledger.sync_files)
             await self.look_after()
         except (StoreError, MemoryFileError) as error:
             self._emit(Notice("warning", str(error), key="upkeep"))
-        await self._core.recaller.warm()
-        self._begin_index()
-        # What lives as long as the session is kept out of later collections, which would make typing stutter.
-        gc.collect()
-        gc.freeze()
 
     async def _warm(self) -> None:
         try:
@@ -331,6 +341,8 @@ class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, Session
             self._turn = None
             self._turn_task = None
             self._learner.resume(turn.speed)
+            if self._keeper is not None:
+                self._spawn(self._keeper.look_for_deletions())
 
     def hurry(self) -> None:
         """The user has written something new: give up what the app still does after the answer."""
@@ -476,7 +488,7 @@ class Session(SessionStore, SessionReview, SessionHanding, SessionSetup, Session
         self._connection.settings = loaded.settings
         self._core.settings = loaded.settings
         self._core.sources.configure(loaded.settings)
-        if loaded.settings.model != before.model:
+        if loaded.settings.model != before.model and not self._is_taken(loaded.settings.model):
             result = await self.switch_model(loaded.settings.model)
             self._emit(Notice("info" if result.ok else "error", result.text))
         elif self._connection.ready:

@@ -15,8 +15,9 @@ from tui_agent.agent.review_views import ChangeView, PromptFile, ReviewView, Sha
 from tui_agent.agent.session_memory import SessionMemory
 from tui_agent.agent.views import ActionResult, Field, Inspection
 from tui_agent.memory.audit import fetchable
-from tui_agent.memory.own_notes import OwnLine, find_line, own_lines
-from tui_agent.memory.places import MemoryFileError
+from tui_agent.memory.hand_lines import DatedLine, dated, lines_to_review, note_looked
+from tui_agent.memory.own_notes import find_line, own_lines
+from tui_agent.memory.places import RULES, USER, MemoryFileError
 from tui_agent.memory.reviewing import announce_review, note_reviewed, review_due, reviewed_at
 from tui_agent.memory.sharing import SharingRefused, scan, share, sharing_state, unshare
 from tui_agent.memory.types import Fact
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTE = "note"
+_MOST_LINES = 20
 
 
 class SessionReview(SessionMemory):
@@ -59,6 +61,7 @@ class SessionReview(SessionMemory):
         if seen:
             note_reviewed(db)
         numbers = count(self.stores)
+        by_hand = lines_to_review(self.stores)
         return ReviewView(
             queue=tuple(row(fact, _unconfirmed(fact)) for fact in queue),
             queue_total=total,
@@ -66,11 +69,13 @@ class SessionReview(SessionMemory):
             waiting=waiting,
             unused=tuple(row(fact, _unused(fact)) for fact in facts.unused()),
             fetchable=tuple(row(one.fact, one.reason) for one in fetchable(facts.live())),
+            by_hand=tuple(_shown(one, _by_hand(one)) for one in by_hand[:_MOST_LINES]),
+            by_hand_total=len(by_hand),
             live=numbers.facts["live_memory"],
             rows=numbers.facts["memory"],
             health=numbers.health,
             healthy=numbers.healthy,
-            due=review_due(db, total),
+            due=review_due(db, total + len(by_hand)),
             reviewed_at=reviewed_at(db),
         )
 
@@ -98,6 +103,8 @@ class SessionReview(SessionMemory):
         try:
             if not on:
                 state = await asyncio.to_thread(unshare, self.stores.project)
+                if state.mode == "custom":
+                    return ActionResult(False, " ".join(state.notes))
                 return ActionResult(True, " ".join(("The memory is private again.", *state.notes)))
             await self._core.db.run(self.stores.ledger.write_facts_json)
             found = await asyncio.to_thread(scan, self.stores)
@@ -129,13 +136,16 @@ class SessionReview(SessionMemory):
         for fact in await db.run(self.stores.ledger.follow_everywhere):
             self._emit(Notice("info", f"No longer among your notes for all projects, so it ended here: {fact.fact}"))
 
-        def due() -> int:
-            total = len(self.stores.facts.review(limit=100_000))
-            return total if announce_review(self.stores.db, total) else 0
+        def due() -> tuple[int, int]:
+            facts, lines = len(self.stores.facts.review(limit=100_000)), len(lines_to_review(self.stores))
+            return (facts, lines) if announce_review(self.stores.db, facts + lines) else (0, 0)
 
-        if total := await db.run(due):
-            what = counted(total, "fact was", "facts were")
-            self._emit(Notice("info", f"{what} not confirmed for 90 days. /review shows them.", key="review"))
+        facts, lines = await db.run(due)
+        old = [f"{counted(facts, 'fact was', 'facts were')} not confirmed for 90 days"] if facts else []
+        if lines:
+            old.append(f"{counted(lines, 'line')} that you wrote by hand had no look for a month")
+        if old:
+            self._emit(Notice("info", f"{' and '.join(old)}. /review shows them.", key="review"))
 
     # -- verbs ----------------------------------------------------------------------------------------------------
 
@@ -159,7 +169,11 @@ class SessionReview(SessionMemory):
 
     async def remembered(self) -> list[Inspection]:
         """Everything that is remembered for long: facts, then lines about the user that the user wrote by hand."""
-        lines: list[OwnLine] = await self._core.db.run(own_lines, self.stores)
+
+        def read() -> list[DatedLine]:
+            return dated(self.stores, own_lines(self.stores))
+
+        lines: list[DatedLine] = await self._core.db.run(read)
         return [*await super().remembered(), *map(_shown, lines)]
 
     async def inspect(self, ref: str) -> Inspection:
@@ -170,7 +184,27 @@ class SessionReview(SessionMemory):
         """
         if not _is_note(ref):
             return await super().inspect(ref)
-        return _shown(await self._core.db.run(find_line, self.stores, _id(ref)))
+
+        def read() -> DatedLine:
+            return dated(self.stores, [find_line(self.stores, _id(ref))])[0]
+
+        return _shown(await self._core.db.run(read))
+
+    async def confirm(self, ref: str) -> ActionResult:
+        """Say that a fact (or a line by hand) still holds today."""
+        if not _is_note(ref):
+            return await super().confirm(ref)
+
+        def look() -> str:
+            line = find_line(self.stores, _id(ref))
+            note_looked(self.stores, line)
+            return line.text
+
+        try:
+            text: str = await self._core.db.run(look)
+        except LookupError as error:
+            return ActionResult(False, str(error))
+        return ActionResult(True, f"Still holds; it comes up again in a month: {text}", id=_id(ref))
 
     async def correct(self, ref: str, text: str) -> ActionResult:
         """Replace a fact by ``text``; the old one stays in its history."""
@@ -193,23 +227,33 @@ def _is_note(ref: str) -> bool:
     return ref.partition(":")[0] == _NOTE
 
 
-def _shown(line: OwnLine) -> Inspection:
-    everywhere = line.where == "everywhere"
+def _shown(one: DatedLine, why: str = "") -> Inspection:
+    line = one.line
+    everywhere, rules = line.where == "everywhere", line.name == RULES
+    about_user = line.name == USER
     fields = (
         Field("kind", "note"),
         Field("scope", "all projects" if everywhere else "this project"),
-        Field("written in", line.path),
-        Field("date", line.changed_at[:10]),
+        Field("written in", f"{line.path}{f', {line.section}' if line.section else ''}"),
+        Field("date", one.date[:10] + ("" if one.own_date else ", when it was first seen")),
+        *((Field("looked at", one.looked_at[:10]),) if one.looked_at else ()),
     )
+    title = "a note for all your projects" if everywhere else "a line of your notes" if about_user else "a line by hand"
     return Inspection(
         f"{_NOTE}:{line.id}",
-        "a note for all your projects" if everywhere else "a line of your notes",
+        title,
         line.text,
         fields,
         source=f"{'kept by you for all projects' if everywhere else 'written by hand'}, in {line.path}",
-        why="every prompt carries it",
-        actions=("correct", "expire", "delete_forever"),
+        why=why or ("every prompt carries it" if about_user else f"it stands in {line.name}"),
+        # Nobody but the user edits the rules.
+        actions=("confirm",) if rules else ("confirm", "correct", "expire", "delete_forever"),
     )
+
+
+def _by_hand(one: DatedLine) -> str:
+    since = f"looked at {one.looked_at[:10]}" if one.looked_at else f"from {one.date[:10]}"
+    return f"by hand, {since}, {age_words(one.since)}"
 
 
 def _unconfirmed(fact: Fact) -> str:

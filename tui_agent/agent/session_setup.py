@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.core import Core
     from tui_agent.agent.doctor.facts import TerminalFacts
     from tui_agent.agent.doctor.troubles import Finding
+    from tui_agent.memory.index_status import IndexStatus
     from tui_agent.settings import Loaded
 
 
@@ -31,6 +32,11 @@ class SessionSetup:
     _setup: SetUp | None = None
 
     @property
+    def index(self) -> IndexStatus:
+        """The state of the vector index in this window."""
+        raise NotImplementedError
+
+    @property
     def setup(self) -> SetUp:
         """Looks around and carries out what the user answers; it owns a server that was started for them."""
         if self._setup is None:
@@ -38,6 +44,13 @@ class SessionSetup:
                 self.loaded, self._connection.paths, connect=self._reconnect, use_engine=self._start_engine
             )
         return self._setup
+
+    def _is_taken(self, model: str) -> bool:
+        """Whether a model that the settings name now answers already, or was chosen in the first run, which connects to
+        it after writing it down."""
+        connection = self._connection
+        chosen = self._setup is not None and self._setup.model == model and not connection.ready
+        return chosen or connection.model == model
 
     async def examine(self, terminal: TerminalFacts) -> list[Finding]:
         """Everything the doctor has to say, with the answers of the first run taken into account."""
@@ -49,7 +62,8 @@ class SessionSetup:
         if connection.host:
             changed["host"] = connection.host
         loaded = replace(self.loaded, settings=self.loaded.settings.model_copy(update=changed))
-        return examine(await look(connection.project, connection.paths, loaded, terminal))
+        facts = await look(connection.project, connection.paths, loaded, terminal)
+        return examine(replace(facts, index=replace(facts.index, here=self.index)))
 
     async def _reconnect(self, model: str) -> bool:
         """Connect to what the answers named; false when it still cannot be had."""

@@ -14,7 +14,7 @@ from tui_agent.agent.decisions import Decisions
 from tui_agent.agent.events import Event, IndexChanged
 from tui_agent.agent.indexing import IndexKeeper
 from tui_agent.agent.session_memory import SessionMemory
-from tui_agent.agent.views import ActionResult, Inspection
+from tui_agent.agent.views import ActionResult, Inspection, ServerStatus
 from tui_agent.memory.index_status import IndexStatus, index_on_disk
 from tui_agent.settings import Settings
 
@@ -56,6 +56,11 @@ class SessionStore(SessionMemory):
             return self._keeper.status
         return dataclasses.replace(index_on_disk(self.stores.project, self.settings.chroma.mode), owner=False)
 
+    def _with_index(self, status: ServerStatus) -> ServerStatus:
+        """The server's status; a vector store on another machine leaves this one too."""
+        leaves = self._keeper is not None and self._keeper.leaves
+        return dataclasses.replace(status, local=False) if leaves else status
+
     def _use_index(self) -> None:
         """From now on facts are kept in Chroma as well, once the session has started."""
         if self._keeper is None:
@@ -72,7 +77,8 @@ class SessionStore(SessionMemory):
 
     async def _index_settings(self, before: Settings) -> None:
         """The settings have changed; another index is used when they say so."""
-        if self._keeper is None or self.settings.chroma == before.chroma:
+        about = ("chroma", "allow_remote", "allow_hosts")
+        if self._keeper is None or all(getattr(self.settings, name) == getattr(before, name) for name in about):
             return
         await self._keeper.close()
         self._core.connection.degraded.pop("index", None)
@@ -153,8 +159,9 @@ class SessionStore(SessionMemory):
         return ActionResult(True, f"{len(found)} pairs wait for your yes." if found else "No two facts look like one.")
 
     async def reindex(self) -> ActionResult:
-        """Throw the vector index away and make it anew from the rows."""
+        """Throw the vector index away and make it anew from the rows, with the embedding model as it is now."""
+        await self._core.connection.choose_embedder_again(self._emit)
+        await self._core.recaller.index_missing()
         if self._keeper is None:
             return ActionResult(False, "The vector index is kept by the chat; there is none in this session.")
-        await self._core.recaller.index_missing()
         return await self._keeper.rebuild(self._core.connection.lazy_embedder.identity)

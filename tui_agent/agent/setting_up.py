@@ -124,7 +124,7 @@ class SetUp:
         if not host.loopback:
             raise ServerUnreachable(f"{host.url} is not this machine, so it cannot be started from here.")
         self.close()
-        self.server = OllamaServer(program, host, self.log_path)
+        self.server = OllamaServer(program, host, self.log_path, self.paths.servers_dir)
         on_progress(f"starting Ollama; its output goes to {self.log_path}", None)
         await self.server.start(lambda: self._answers(host))
 
@@ -182,7 +182,7 @@ class SetUp:
         return flags
 
     def close(self) -> None:
-        """End the server if we started it."""
+        """End the server if we started it; the last window that uses it does."""
         server, self.server = self.server, None
         if server is not None:
             server.stop()

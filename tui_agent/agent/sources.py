@@ -57,7 +57,7 @@ class PromptSources:
         project: Project = self._stores.project
         paths: UserPaths = self._stores.paths
         caps = self._settings.files
-        live = self._stores.facts.live()
+        live = self._stores.facts.live_written()
         told = [fact.fact for fact in live if fact.target == RULES]  # the user's file is not written, so rows hold them
         rules = load_rules(
             project.root,

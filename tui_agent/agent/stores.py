@@ -10,6 +10,7 @@ from tui_agent.memory.files import MemoryFiles
 from tui_agent.memory.gate import Gate
 from tui_agent.memory.history import History
 from tui_agent.memory.known_secrets import KnownSecrets
+from tui_agent.memory.known_texts import KnownTexts
 from tui_agent.memory.ledger import Ledger
 from tui_agent.memory.line_journal import LineJournal
 from tui_agent.memory.topics import Topics
@@ -31,6 +32,7 @@ class Stores:
     ledger: Ledger
     topics: Topics
     secrets: KnownSecrets
+    known: KnownTexts
 
     @classmethod
     def open(cls, project: Project, settings: Settings, paths: UserPaths | None = None) -> Stores:
@@ -59,7 +61,7 @@ class Stores:
         except BaseException:
             db.close()
             raise
-        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets)
+        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets, KnownTexts(db))
 
     def close(self) -> None:
         """Finish pending writes and close the database."""

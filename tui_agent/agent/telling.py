@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.memory.own_notes import OwnLine, own_lines
+from tui_agent.memory.hand_lines import DatedLine, dated
+from tui_agent.memory.own_notes import own_lines
 from tui_agent.memory.places import USER
 from tui_agent.memory.statements import LEARNED, PREFERENCES
 from tui_agent.memory.text import fold
@@ -15,6 +16,12 @@ from tui_agent.memory.types import Fact, Kind, Scope
 
 if TYPE_CHECKING:
     from tui_agent.memory.upkeep import Memory
+
+LISTED = (
+    "The app has just shown the user the complete list of what is remembered about them. Do not list it; answer the "
+    "rest of the message."
+)
+"""What the model is told when the user asked for the list beside something else."""
 
 _WORDS: dict[str, dict[str, str]] = {
     "en": {
@@ -66,7 +73,7 @@ def tell_everything(memory: Memory, language: str) -> str:
     groups: dict[str, list[str]] = {"you": [], "preferences": [], "decisions": [], "facts": []}
     for fact in sorted(memory.facts.live(), key=lambda fact: (fold(fact.subject), fact.created_at)):
         groups[_group(fact)].append(_line(fact, words))
-    groups["you"] += [_own(line, words) for line in own_lines(memory)]
+    groups["you"] += [_own(line, words) for line in dated(memory, own_lines(memory))]
     parts = [f"**{words[name]}**\n\n" + "\n".join(lines) for name, lines in groups.items() if lines]
     parts = [words["all"], *parts] if parts else [words["none"]]
     if waiting := len(memory.facts.quarantined()):
@@ -91,5 +98,6 @@ def _line(fact: Fact, words: dict[str, str]) -> str:
     return f"- {' '.join(fact.fact.split())} ({', '.join(notes)})"
 
 
-def _own(line: OwnLine, words: dict[str, str]) -> str:
-    return f"- {line.text} ({words['everywhere' if line.where == 'everywhere' else 'hand']})"
+def _own(one: DatedLine, words: dict[str, str]) -> str:
+    where = words["everywhere" if one.line.where == "everywhere" else "hand"]
+    return f"- {one.line.text} ({where}, {one.date[:10]})"

@@ -33,10 +33,11 @@ from tui_agent.agent.events import (
 from tui_agent.agent.explaining import with_request
 from tui_agent.agent.feeding import feed
 from tui_agent.agent.prompt import STOPPED, LogEntry
+from tui_agent.agent.put_away import after_recall
 from tui_agent.agent.reading import after, known_tokens
 from tui_agent.agent.recovering import Recovery
 from tui_agent.agent.rounds import Outcome, Request, Round
-from tui_agent.agent.telling import tell_everything
+from tui_agent.agent.telling import LISTED, tell_everything
 from tui_agent.agent.tools.base import ToolResult, TurnContext
 from tui_agent.agent.tools.registry import LoopGuard
 from tui_agent.agent.unseen import look as unseen_by_server
@@ -44,7 +45,7 @@ from tui_agent.agent.unseen import not_seen
 from tui_agent.llm.errors import ContextExceeded, ModelError
 from tui_agent.llm.toolcalls import is_bare_unknown_call
 from tui_agent.llm.types import Metrics, ToolCall
-from tui_agent.memory.asked import asked_in
+from tui_agent.memory.asked import asked_among
 from tui_agent.memory.database import StoreError
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.types import RecallRecord
@@ -56,6 +57,8 @@ log = logging.getLogger(__name__)
 JSON = dict[str, Any]
 
 _FLUSH_S = 0.4
+_SHORT_CHARS = 6_000  # of a message, up to which looking for secrets in it takes no noticeable time
+_LEFT_S = 0.05  # after which a request has surely left
 _NO_ANSWER = "(no answer)"
 _EMPTY_NUDGE = "Your last reply was empty. Answer the user now, in plain text."
 _EMPTY_NUDGE_TOOLS = (
@@ -79,6 +82,7 @@ class Turn:
         self._tool: asyncio.Future[Any] | None = None
         self._stopped = False
         self._told = False
+        self._listed = ""
         self._asking: Asking | None = None
         self._hurried = False
         self.settling = False
@@ -96,6 +100,7 @@ class Turn:
         self._first_token_s: float | None = None
         self._in_log = False
         self._unseen: NotSeen | None = None
+        self._tools_once = core.tools_off == "once"
         self.events: asyncio.Queue[Event | None] = asyncio.Queue()
 
     # -- from outside ---------------------------------------------------------------------------------------------
@@ -139,6 +144,7 @@ class Turn:
             await self._close_log(_NO_ANSWER)
             self._finish_with("failed", error=f"The turn failed inside the app: {error}", kind="internal_error")
         finally:
+            self._core.sent()
             self._core.working_save()
             self.events.put_nowait(None)
 
@@ -156,7 +162,8 @@ class Turn:
             self._message_id = self._again
             await self._answer(self._text)
             return
-        row = await core.db.run(core.history.append, core.session_id, "user", self._text)
+        asked = asked_among(self._text)
+        row = await core.keep_said(self._text, goal=not asked.all)
         self._message_id = row.id
         self._emit(UserSaved(row.id, row.content, redacted=row.content != self._text))
         if row.content != self._text:
@@ -167,11 +174,11 @@ class Turn:
                     "the model sees it until the app is closed.",
                 )
             )
-        await core.db.run(core.history.add_prompt, self._text)
-        if language := asked_in(self._text):
-            await self._tell_everything(language)
+        if asked.all:
+            await self._tell_everything(asked.language)
             return
-        await core.first_goal(row.content)
+        if asked.language:
+            await self._tell_beside(asked.language)
         await self._answer(row.content)
 
     async def _answer(self, stored: str) -> None:
@@ -184,11 +191,11 @@ class Turn:
             trouble = error
         await core.choose_embedder(self._emit)
         self._emit(PhaseChanged("recalling"))
-        _, moves = await core.keep_paste(stored, self._message_id)
+        pasted, moves = await core.keep_paste(stored, self._message_id)
         if trouble is None:
             core.prompt.drop_thinking()
             await core.room.before_turn(self._text, self._emit)
-        fed = await feed(core, self._text, self._masked, query=stored)
+        fed = await feed(core, self._text, self._masked, query=stored, shown=pasted)
         self._record = fed.record
         self._emit(Recalled(fed.record))
         moves += await core.bring_recalled(fed.record)
@@ -203,7 +210,8 @@ class Turn:
 
         try:
             entry = await core.room.fit(fed.entry, self._text, self._emit)
-            entry = LogEntry(entry.message, (*entry.refs, f"message:{self._message_id}"))
+            whole = pasted if str(entry.message["content"]).endswith(self._text) else ()
+            entry = LogEntry(entry.message, (*entry.refs, *whole, f"message:{self._message_id}"))
         except ModelError as error:
             await self._end(Outcome(end="failed", error=error))
             return
@@ -227,6 +235,14 @@ class Turn:
         short = told if core.count(told) <= 0.15 * window else "(The user was shown everything that is remembered.)"
         await self._close_log(short)
         await self._end(Outcome(end="done"))
+
+    async def _tell_beside(self, language: str) -> None:
+        """The message asks that beside something else: the list comes from the store first, then the model answers the
+        rest of it."""
+        self._listed = await self._core.db.run(tell_everything, self._core.stores, language)
+        self._texts.append(self._listed)
+        self._emit(TextDelta(f"{self._listed}\n\n"))
+        self._core.tell_model(LISTED)
 
     async def _converse(self) -> Outcome:
         core = self._core
@@ -252,11 +268,11 @@ class Turn:
                 self._emit(notice)
             if outcome.calls:
                 rounds += 1
-                last = rounds >= core.settings.max_tool_rounds or guard.stuck
-                await self._call_tools(outcome, guard, context, last)
+                over = rounds > core.settings.max_tool_rounds or guard.stuck
+                await self._call_tools(outcome, guard, context, rounds >= core.settings.max_tool_rounds)
                 if self._was_stopped():
                     return Outcome(end="stopped")
-                if rounds > core.settings.max_tool_rounds or guard.stuck:
+                if over:  # the round before was the last one, and said so
                     self._emit(
                         Notice("warning", "The model kept calling tools without answering, so the turn was ended.")
                     )
@@ -295,7 +311,12 @@ class Turn:
             core.connection.sent.draining,
         )
         request = recovery.changed(request)
-        outcome = await self._round.run(request)
+        leaving = asyncio.get_running_loop().call_later(_LEFT_S, core.sent)
+        try:
+            outcome = await self._round.run(request)
+        finally:
+            leaving.cancel()
+            core.sent()
         self._round = None
         after(core.connection.sent, request, outcome)
         if outcome.thinking:
@@ -311,8 +332,10 @@ class Turn:
             self._emit(core.usage(outcome.metrics, self._record))
         if self._first_token_s is None:
             self._first_token_s = outcome.first_token_s
-        if (swapped := core.connection.swapped()) is not None:
-            self._emit(swapped)
+        core.tell_embedding(self._emit)
+        for notice in (core.connection.swapped(), core.connection.unthinking()):
+            if notice is not None:
+                self._emit(notice)
         if outcome.repeated:
             self._emit(Notice("warning", "The model repeated itself without end, so its answer was stopped."))
         return outcome
@@ -343,12 +366,11 @@ class Turn:
         await self._to_log(LogEntry(message))
         for number, call in enumerate(outcome.calls):
             call_id = f"{self._message_id}-{len(self._tools) + 1}"
-            final = last and number == len(outcome.calls) - 1
-            await self._call_tool(call, call_id, guard, context, final)
+            await self._call_tool(call, call_id, guard, context, number == len(outcome.calls) - 1, last)
         await self._flush(force=True)
 
     async def _call_tool(
-        self, call: ToolCall, call_id: str, guard: LoopGuard, context: TurnContext, final: bool
+        self, call: ToolCall, call_id: str, guard: LoopGuard, context: TurnContext, final: bool, last: bool
     ) -> None:
         core = self._core
         self._emit(PhaseChanged("tool", call.name))
@@ -376,7 +398,13 @@ class Turn:
         refs += tuple(f"fact:{e.id}" for e in result.events if isinstance(e, MemoryChanged) and e.zone == "fact")
         for event in events:
             self._emit(event)
-        text = core.room.for_result((result.text or "(no output)") + (_ANSWER_NOW if final else ""))
+        hint = _ANSWER_NOW if final and (last or guard.stuck) else ""
+        text = core.room.for_result((result.text or "(no output)") + hint)
+        if result.found is not None:
+            seen, moves = await after_recall(core, result.found, text)
+            refs += seen
+            for event in moves:
+                self._emit(event)
         await self._to_log(LogEntry({"role": "tool", "tool_name": call.name, "content": text}, refs))
         self._tools.append(
             {
@@ -398,7 +426,12 @@ class Turn:
         core = self._core
         core.prompt.append(entry)
         self._in_log = True
-        await core.db.run(core.history.wire_append, core.session_id, core.prompt.epoch, [entry.as_dict()])
+        history, place, message = core.history, (core.session_id, core.prompt.epoch), entry.as_dict()
+        if len(str(entry.message.get("content", ""))) > _SHORT_CHARS or "tool_calls" in entry.message:
+            await core.db.run(history.wire_append, *place, [message])
+            return
+        # Nothing is lost that is said here: the user's words are on the disk, and the answer will be waited for.
+        await core.db.run_small(history.wire_write, *place, history.wire_rows([message]), synced=False)
 
     async def _close_log(self, stand_in: str) -> None:
         """Make the end of the log an assistant message, whatever happened."""
@@ -479,11 +512,18 @@ class Turn:
         if self._unseen is not None:
             self._emit(self._unseen)
         if status in ("answered", "empty", "cut_off") and not self._told:
-            await self._check_promises(content)
+            await self._check_promises(content.removeprefix(self._listed))
         error = outcome.error
         if status == "empty":
             reason = "The model gave no answer" + (", only thinking" if thinking else "")
-            self._emit(Notice("warning", f"{reason}. Ask again, or try another model with ctrl+o."))
+            hint = "Ask again, or try another model with ctrl+o."
+            if core.prompt.tools and not self._tools:
+                # Small models with tools to choose from tend to say nothing at all.
+                hint = "Ask again, send it without tools (/tools), or try another model with ctrl+o."
+            if last := next((tool for tool in reversed(self._tools) if tool["ok"]), None):
+                # What the tool found is then the only thing there is to read.
+                hint = f"{last['name']} said: “{_one_line(last['result'])}”. {hint}"
+            self._emit(Notice("error", f"{reason}. {hint}"))
         self._finish_with(
             status,
             error=str(error) if error else "",
@@ -531,12 +571,14 @@ class Turn:
             return "incomplete"
         if outcome.end == "length":
             return "cut_off"
-        return "answered" if any(text.strip() for text in self._texts) else "empty"
+        return "answered" if any(text.strip() for text in self._texts[bool(self._listed) :]) else "empty"
 
     def _finish_with(
         self, status: Status, *, error: str = "", kind: str = "", exit_code: int = 5, text: str = ""
     ) -> None:
         metrics = self._metrics
+        if self._tools_once and self._core.tools_off == "once":
+            self._core.tools_off = ""
         self._emit(PhaseChanged("idle"))
         self._emit(
             TurnFinished(
@@ -554,3 +596,8 @@ class Turn:
                 self._first_token_s,
             )
         )
+
+
+def _one_line(text: str, most: int = 240) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

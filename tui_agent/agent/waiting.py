@@ -18,6 +18,7 @@ from tui_agent.llm.types import RunningModel
 
 STALL_S = 20.0
 POLL_S = 1.0
+FIRST_LOOK_S = 0.05
 PS_TIMEOUT_S = 2.0
 # A server that reads a prompt looks up only between pieces of it; the built-in engine needs about two seconds.
 DRAIN_S = 2.0
@@ -97,8 +98,8 @@ class Waiting:
             self._emit(phase)
 
     async def _watch(self, drain_s: float) -> None:
-        if drain_s:
-            await asyncio.sleep(drain_s)
+        # The request itself goes first, and a server that answers at once need not be asked at all.
+        await asyncio.sleep(drain_s or FIRST_LOOK_S)
         while not self._is_over():
             if not self._begun:
                 await self._look()

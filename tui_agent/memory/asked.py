@@ -1,16 +1,20 @@
 """Whether a message asks for everything that is remembered ("What do you remember about me?"), in three languages.
 
-Deterministic and narrow: the whole message must be that question, apart from greetings and little words around it.
-"What do you remember about the deploy?" is a question for recall and the model.
+Deterministic and narrow: the whole message, or a sentence of it, must be that question, apart from greetings and little
+words around it. "What do you remember about the deploy?" is a question for recall and the model.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from tui_agent.memory.statement_reading import SPEECH, Sentence
+from tui_agent.memory.statements import Label, read
 from tui_agent.memory.text import fold
 
 _LONGEST = 200
+_LONGEST_MIXED = 4_000
 
 _SHORT = (
     (r"\b(what|who|there|that|it)s\b", r"\1 is"),
@@ -195,3 +199,48 @@ def asked_in(text: str) -> str:
     if not plain:
         return ""
     return next((name for name, pattern in (("en", _EN), ("pl", _PL), ("ru", _RU)) if pattern.fullmatch(plain)), "")
+
+
+_BORDER = re.compile(r"\s*[,;]\s+(?:(?:and|but|also|or|i|a|oraz|ale|и|а|но)\s+)?|\s+(?:and|but|also|i|a|oraz|и|а)\s+")
+_ABOUT_ME = re.compile(
+    r"\b(?:(?:about|of|on) (?:me|myself)|o mnie|na moj temat|mnie|o sobie|обо мне|про меня|меня|о себе|(?:your|twojej|"
+    r"swojej|твоеи) (?:long term )?(?:memory|pamieci|памяти))\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a message asks what is remembered: ``language`` of the question, empty when it does not, and whether that
+    is ``all`` it says (with greetings and thanks)."""
+
+    language: str = ""
+    all: bool = False
+
+
+def asked_among(text: str) -> Asked:
+    """Whether a message asks what is remembered about the user, alone or beside something else ("Fix the test. And what
+    do you remember about me?"). What is quoted or pasted asks nothing."""
+    if whole := asked_in(text):
+        return Asked(whole, True)
+    if len(text) > _LONGEST_MIXED or not _ABOUT_ME.search(fold(text)):
+        return Asked()
+    judged = read(text)
+    found = [_asks(item.sentence) for item in judged]
+    language = next((each for each, _ in found if each), "")
+    rest = [item for item, (each, alone) in zip(judged, found, strict=True) if not (each and alone)]
+    pasted = "```" in text
+    return Asked(language, bool(language) and not pasted and all(item.label is Label.SMALL_TALK for item in rest))
+
+
+def _asks(sentence: Sentence) -> tuple[str, bool]:
+    """The language in which a sentence asks, and whether it does nothing else."""
+    plain = sentence.plain
+    if not _ABOUT_ME.search(plain) or SPEECH.strip() in plain:
+        return "", False
+    if whole := asked_in(plain):
+        return whole, True
+    for border in _BORDER.finditer(plain):
+        for part in (plain[: border.start()], plain[border.end() :]):
+            if _ABOUT_ME.search(part) and (language := asked_in(part)):
+                return language, False
+    return "", False

@@ -82,6 +82,31 @@ _SIGNS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 
+# Which command says what version is in use, and which file asks for it; over the folded text.
+_TOOLS: tuple[tuple[str, str], ...] = (
+    (r"postgres(?:ql)?", "`psql --version`, or the image in the compose file"),
+    (r"mysql|mariadb", "`mysql --version`, or the image in the compose file"),
+    (r"sqlite", "`sqlite3 --version`"),
+    (r"redis", "`redis-server --version`"),
+    (r"python|django", "`python --version` and pyproject.toml"),
+    (r"node(?:\.?js)?|react|vue|angular|typescript", "`node --version` and package.json"),
+    (r"java|kotlin", "`java -version`, or pom.xml and build.gradle"),
+    (r"go|golang", "`go version` and go.mod"),
+    (r"rust", "`rustc --version` and Cargo.toml"),
+    (r"php", "`php --version` and composer.json"),
+    (r"ruby|rails", "`ruby --version` and the Gemfile"),
+    (r"\.?net|c#", "`dotnet --version` and the project file"),
+    (r"docker", "`docker --version`"),
+    (r"kubernetes|k8s", "`kubectl version`"),
+    (r"ubuntu|debian", "/etc/os-release"),
+)
+_USED = tuple((re.compile(rf"(?<![\w.]){name} v?\d"), where) for name, where in _TOOLS)
+_FILE = re.compile(
+    r"(?<![\w/.@-])(?:[\w.-]+/)*(?:[\w-]+\.(?:toml|ya?ml|json|ini|cfg|conf|lock|md|txt|py|ts|js|go|rs|sql|sh|gradle|xml)"
+    r"|Makefile|Dockerfile|Gemfile|Jenkinsfile|\.[a-z]+rc|\.editorconfig|\.gitignore)(?![\w/])"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Fetchable:
     """A fact that a tool could fetch: ``what`` it is (``a count``), and ``how`` it is looked up instead."""
@@ -113,6 +138,24 @@ def fetchable(facts: Iterable[Fact], *, now: str | None = None) -> list[Fetchabl
         if sign is not None:
             found.append(Fetchable(fact, *sign))
     return found
+
+
+def check_hint(fact: Fact, *, now: str | None = None) -> str:
+    """How to find out whether a fact still holds: a file or a command, or what to ask; empty for what only a person
+    knows."""
+    if fact.scope is Scope.USER or fact.target in _OWN or fact.kind is Kind.PREFERENCE:
+        return ""
+    plain = fold(fact.fact)
+    used = next((where for pattern, where in _USED if pattern.search(plain)), "")
+    if used:
+        return used
+    if (named := _FILE.search(fact.fact)) is not None:
+        return f"look into {named[0]}"
+    sign = _sign(fact, parse_utc(now or utc_now()))
+    if sign is not None:
+        return sign[1]
+    signs = [how for _, how, pattern in _SIGNS if pattern.search(plain)]
+    return signs[0] if signs else ""
 
 
 def _confirmed_lately(fact: Fact, now: datetime) -> bool:

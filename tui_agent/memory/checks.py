@@ -22,7 +22,7 @@ from tui_agent.memory.owner_lock import OwnerLock
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.restoring import unfinished
 from tui_agent.memory.scrubbing import without_mark
-from tui_agent.memory.shredding import resume
+from tui_agent.memory.shredding import index_is_stale, note_index_emptied, resume
 from tui_agent.memory.textfile import TextFileError, read_text
 from tui_agent.memory.types import Fact
 from tui_agent.memory.upkeep import Memory, counted, prune_due, stats
@@ -233,6 +233,8 @@ def _vector_index(memory: Memory, fix: bool) -> list[Finding]:
             text = f"It has ended the program {owner.crashes} times, so it is left alone."
         elif ids is None:
             text = "It cannot be read."
+        elif index_is_stale(memory.db):
+            text = "Something was deleted forever while another window held it, so it may hold a deleted vector."
         elif ids <= live:
             return [Finding("ok", "vector index", f"It holds {counted(len(ids), 'fact')}.")]
         else:
@@ -240,6 +242,7 @@ def _vector_index(memory: Memory, fix: bool) -> list[Finding]:
         if fix:
             kept = set_aside(project.vector_dir)
             owner.settle()
+            note_index_emptied(memory.db)
             where = f"It is kept as {kept.name}, because another program's data are in it" if kept else "It was removed"
             return [Finding("mended", "vector index", f"{text} {where}; the chat makes it anew.")]
     finally:

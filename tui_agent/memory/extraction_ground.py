@@ -202,7 +202,7 @@ def _with_what_is_meant(text: str, start: int, end: int) -> str:
         return ""
     for first in range(last, max(-1, last - 3), -1):
         whole = text[found[first].start : found[last].end].strip()
-        if whole.endswith("?") or "\n\n" in whole:
+        if text[found[first].start : found[first].end].rstrip().endswith("?") or "\n\n" in whole:
             return ""
         if not _nameless(whole, text):
             return whole

@@ -40,7 +40,10 @@ _KINDS = {word: kind for kind, words in _KIND_WORDS.items() for word in words.sp
 
 @dataclass(frozen=True, slots=True)
 class ExtractedItem:
-    """One item of a model's answer, cleaned. ``quote`` and ``message_id`` are what the model claims, or empty."""
+    """One item of a model's answer, cleaned. ``quote`` and ``message_id`` are what the model claims, or empty.
+
+    ``rated`` is whether the answer named an importance at all; without one it is 5.
+    """
 
     fact: str
     kind: Kind = Kind.DECISION
@@ -48,6 +51,7 @@ class ExtractedItem:
     quote: str = ""
     message_id: str = ""
     subject: str = ""
+    rated: bool = True
 
 
 def parse_items(raw: str) -> list[ExtractedItem]:
@@ -86,6 +90,7 @@ def _item(fact: str, fields: dict[str, Any]) -> ExtractedItem:
         quote=_text(fields.get("quote"), _LONGEST_QUOTE) or "",
         message_id=str(message_id).strip()[:64] if isinstance(message_id, (str, int)) else "",
         subject=_text(fields.get("subject"), 80) or "",
+        rated=clamp_importance(fields.get("importance"), 0) > 0,
     )
 
 

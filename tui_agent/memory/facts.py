@@ -195,9 +195,13 @@ class FactStore(QuarantineShelf, FactReader):
         with self._db.transaction() as connection:
             connection.executemany("UPDATE memory SET last_used_at = ? WHERE id = ?", [(now, each) for each in ids])
 
-    def confirm(self, fact_id: str) -> Fact:
-        """The fact was checked and still holds. Raises ``ValueError`` when it is not live."""
-        return self._change(fact_id, "confirm", {"confirmed_at": self._clock()})
+    def confirm(self, fact_id: str, at: str | None = None) -> Fact:
+        """The fact was checked and still holds, now or ``at``. Raises ``ValueError`` when it is not live."""
+        return self._change(fact_id, "confirm", {"confirmed_at": _time(at) or self._clock()})
+
+    def date_new(self, fact_id: str, at: str) -> None:
+        """A fact that was added just now was last known to hold ``at``, as its source says: no change of its own."""
+        self._db.execute("UPDATE memory SET confirmed_at = ? WHERE id = ?", (_time(at), fact_id))
 
     def expire(self, fact_id: str, at: str | None = None) -> Fact:
         """Ends a fact now, or at ``at``. It is out of the live view from that second on."""

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,14 +33,14 @@ _LIKE = 50.0
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _MANY, _SHARE = 5, 0.5
 
-Verb = Literal["added", "changed", "removed", "moved"]
+Verb = Literal["added", "changed", "removed", "moved", "dated"]
 
 
 @dataclass(frozen=True, slots=True)
 class HandEdit:
     """One thing a hand did to a file: ``text`` is what it says now (for ``removed``: what it said), ``line`` counts
     from 1 (0 for ``removed``). ``fact_id`` is the row it was, empty for ``added``; ``target_line`` the line as it
-    stands in a memory file."""
+    stands in a memory file. ``updated`` is a day that the hand gave (all there is of ``dated``), else empty."""
 
     verb: Verb
     text: str
@@ -49,6 +49,7 @@ class HandEdit:
     fact_id: str = ""
     before: str = ""
     target_line: str = ""
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ class FileChange:
     def words(self) -> str:
         """``2 added, 1 removed``."""
         counts = Counter(edit.verb for edit in self.edits)
-        return ", ".join(f"{counts[verb]} {verb}" for verb in ("added", "changed", "moved", "removed") if counts[verb])
+        return ", ".join(
+            f"{counts[verb]} {verb}" for verb in ("added", "changed", "dated", "moved", "removed") if counts[verb]
+        )
 
 
 def too_much(edits: Sequence[HandEdit], known: int) -> bool:
@@ -79,6 +82,7 @@ class _Entry:
     fact_id: str
     section: str
     text: str
+    updated: str = ""  # the day that was written into the file; empty where that is not known
 
     @property
     def key(self) -> tuple[str, str]:
@@ -149,7 +153,8 @@ class FactsFile:
             return FileChange(NAME, problem=f"{problem}over, and it is not written until it is right.",
                               digest=found.digest)  # fmt: skip
         rows = [_Entry(fact.id, section_of(fact.kind), fact.fact) for fact in self._shared()]
-        if Counter(entry.key for entry in rows) == Counter((section_of(i.kind), fact_key(i.text)) for i in items):
+        same = Counter(entry.key for entry in rows) == Counter((section_of(i.kind), fact_key(i.text)) for i in items)
+        if same and not self._dated(items):
             return None
         edits = self._compare(items, self._baseline(rows), {entry.fact_id for entry in rows}, found.text)
         if not edits:
@@ -171,6 +176,8 @@ class FactsFile:
             )
             for how, old_from, old_to, new_from, new_to in matcher.get_opcodes():
                 if how == "equal":
+                    pairs = zip(old[old_from:old_to], new[new_from:new_to], strict=True)
+                    edits += [_edit("dated", pair, entry) for entry, pair in pairs if _new_day(pair[0], entry)]
                     continue
                 left, right = old[old_from:old_to], new[new_from:new_to]
                 for entry in list(left):
@@ -214,7 +221,7 @@ class FactsFile:
         ours = Counter((section_of(fact.kind), fact_key(fact.fact)) for fact in self._shared())
         theirs = Counter((section_of(item.kind), fact_key(item.text)) for item in items)
         if ours == theirs:
-            return False
+            return self._dated(items)
         # A file written before such notes were kept says what the rows said then: nothing that is unknown now.
         return bool(self._state()) or any(self._facts.by_text(item.text) is None for item in items)
 
@@ -225,24 +232,37 @@ class FactsFile:
             return list(rows)
         texts = {entry.fact_id: entry for entry in rows}
         found = []
-        for fact_id, section in kept:
+        for fact_id, section, *day in kept:
             fact = self._facts.get(fact_id)
             if fact is not None:
-                found.append(texts.get(fact_id) or _Entry(fact_id, section, fact.fact))
+                entry = texts.get(fact_id) or _Entry(fact_id, section, fact.fact)
+                found.append(replace(entry, updated=day[0] if day else ""))
         return found
+
+    def _dated(self, items: Sequence[ExchangeItem]) -> bool:
+        """Whether the day of a statement is another one than was last written."""
+        written = {entry.key: entry for entry in self._baseline(())}
+        keys = [(section_of(item.kind), fact_key(item.text)) for item in items]
+        return any(key in written and _new_day(item, written[key]) for key, item in zip(keys, items, strict=True))
 
     def _remember(self, digest: str, facts: Sequence[Fact]) -> None:
         # Ids alone: a text that is deleted forever must not stay in a note.
-        state = {"digest": digest, "rows": [[fact.id, section_of(fact.kind)] for fact in facts]}
+        rows = [[fact.id, section_of(fact.kind), fact.confirmed_at[:10]] for fact in facts]
+        state = {"digest": digest, "rows": rows}
         if state != self._state():
             UpkeepNotes(self._db).set(_NOTE, state)
 
 
 def _edit(verb: Verb, pair: tuple[ExchangeItem, int], entry: _Entry | None = None) -> HandEdit:
     item, line = pair
+    day = item.updated if entry is None or _new_day(item, entry) else ""
     return HandEdit(
-        verb, item.text, line, item.kind, entry.fact_id if entry else "", before=entry.text if entry else ""
+        verb, item.text, line, item.kind, entry.fact_id if entry else "", entry.text if entry else "", updated=day
     )
+
+
+def _new_day(item: ExchangeItem, entry: _Entry) -> bool:
+    return bool(item.updated and entry.updated and item.updated != entry.updated)
 
 
 def _lines_of_items(text: str, items: Sequence[ExchangeItem]) -> list[int]:

@@ -223,7 +223,7 @@ class Gate:
 
     def _prove_strictly(self, proposal: Proposal, reading: Reading) -> tuple[str, str, Statement | None] | _Decision:
         place = find_quote(proposal.quote or proposal.text, reading.text)
-        if place is None or not grounded(proposal.text, reading.messages):
+        if place is None or not grounded(proposal.text, reading.messages, proposal.quote):
             return self._no(proposal, "The user's messages do not say this, so it was dropped.", "proof")
         quote = reading.text[place[0] : place[1]]
         return proposal.text.strip(), quote, reading.statement_at(quote)
@@ -284,7 +284,8 @@ class Gate:
             target=target,
             ttl_days=proposal.ttl_days if proposal.ttl_days is not None else statement.ttl_days if statement else None,
         )
-        importance = max(proposal.importance, statement.importance if statement and proposal.importance == 5 else 0)
+        given = proposal.importance
+        importance = given if given is not None else statement.importance if statement else 5
         subject = proposal.subject or (statement.subject if statement else "")
         decision = _Decision(verdict, proposal, subject, importance)
         if proposal.proposer in _FROM_RECORDS and self._facts.is_tombstoned(text):

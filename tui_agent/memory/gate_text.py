@@ -7,13 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tui_agent.memory.proof import find_quote
+from tui_agent.memory.proof import MESSAGE_BREAK, find_quote
 from tui_agent.memory.statement_reading import JOIN, sentences
 from tui_agent.memory.statements import FACT, PREFERENCES, RULES, USER, Judged, Label, Statement, on_record, read
 from tui_agent.memory.types import Origin, Proposal
-
-MESSAGE_BREAK = "\x1e"
-"""Stands between messages where the evidence is more than one; what the user says of one message holds for that one."""
 
 # What outweighs what when nothing of a text can be kept.
 _WEIGHT = (Label.OFF_RECORD, Label.WORLD_STATE, Label.REPORTED, Label.MUSING, Label.THIRD_PARTY, Label.COMMAND,

@@ -13,6 +13,8 @@ from typing import Protocol
 
 from rapidfuzz import fuzz
 
+from tui_agent.memory.backup import Backups
+from tui_agent.memory.database import Database, StoreError
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.facts_file import NAME, FileChange, HandEdit, Verb, too_much
 from tui_agent.memory.files import MemoryFiles
@@ -21,7 +23,9 @@ from tui_agent.memory.ledger import Ledger
 from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.scrubbing import without_mark
 from tui_agent.memory.sections import statement
+from tui_agent.memory.text import utc_now
 from tui_agent.memory.types import Action, Fact, Origin, Proposal, Scope
+from tui_agent.project import Project
 
 _LIKE = 55.0
 
@@ -29,6 +33,10 @@ _LIKE = 55.0
 class HandMemory(Protocol):
     """The stores that hand edits are about."""
 
+    @property
+    def project(self) -> Project: ...
+    @property
+    def db(self) -> Database: ...
     @property
     def facts(self) -> FactStore: ...
     @property
@@ -96,9 +104,16 @@ def pending_lines(memory: HandMemory, name: str, before: str | None = None) -> F
 
 def take_over(memory: HandMemory, change: FileChange) -> list[Taken]:
     """Makes a change by hand what is remembered. What the gate refuses stays in the file and is named with the reason.
+    Where much is gone at once, a backup is made first.
 
-    Raises ``MemoryFileError`` when a file cannot be written.
+    Raises ``MemoryFileError`` when a file cannot be written, or that backup cannot be made; then nothing is changed.
     """
+    if change.large:
+        try:
+            Backups(memory.project).make(memory.db, "before edits by hand")
+        except StoreError as error:
+            sentence = f"Nothing of {change.name} was taken over, because no backup could be made: {error}"
+            raise MemoryFileError(sentence) from error
     taken = [_take(memory, change.name, edit) for edit in change.edits]
     if change.name == NAME and memory.ledger.facts_file is not None:
         memory.ledger.facts_file.settle(change, whole=all(one.verb != "refused" for one in taken))
@@ -134,6 +149,11 @@ def _take(memory: HandMemory, name: str, edit: HandEdit) -> Taken:
         except LookupError as error:
             return Taken("refused", edit.text, edit.fact_id, str(error))
         return Taken("removed", edit.text, edit.fact_id)
+    if edit.updated and edit.updated > utc_now()[:10]:
+        reason = f"{edit.updated} is still to come; “updated” is the day on which it was last known to hold."
+        return Taken("refused", edit.text, edit.fact_id, reason, edit.line)
+    if edit.verb == "dated":
+        return _dated(memory, edit)
     proposal = Proposal(
         text=edit.text,
         origin=Origin.USER,
@@ -153,12 +173,23 @@ def _take(memory: HandMemory, name: str, edit: HandEdit) -> Taken:
     if verdict.action is Action.REFUSE:
         return Taken("refused", verdict.text, "", verdict.reason, edit.line)
     verb = "waiting" if verdict.action is Action.QUARANTINE else edit.verb
+    if edit.updated and verdict.action is Action.LIVE and verdict.fact_id:
+        memory.facts.date_new(verdict.fact_id, f"{edit.updated} 00:00:00")
     return Taken(verb, verdict.text, verdict.fact_id or "", verdict.reason, edit.line)
+
+
+def _dated(memory: HandMemory, edit: HandEdit) -> Taken:
+    """Another day of a statement that is otherwise the same: it was last known to hold then."""
+    try:
+        memory.facts.confirm(edit.fact_id, f"{edit.updated} 00:00:00")
+    except (LookupError, ValueError) as error:
+        return Taken("refused", edit.text, edit.fact_id, str(error), edit.line)
+    return Taken("dated", edit.text, edit.fact_id, line=edit.line)
 
 
 def _written(facts: FactStore) -> list[Fact]:
     return [
-        fact for fact in facts.live(Scope.PROJECT, include_user=False)
+        fact for fact in facts.live_written(Scope.PROJECT, include_user=False)
         if fact.target_line and fact.target and fact.target != "fact"
     ]  # fmt: skip
 

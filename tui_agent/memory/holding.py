@@ -64,6 +64,19 @@ def take_alone(path: Path) -> sqlite3.Connection | None:
     return None
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine has this id; false where that cannot be asked (Windows)."""
+    if pid <= 0 or os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def in_use(path: Path) -> bool:
     """Whether another connection, of this or another process, has the database open."""
     if not path.exists():

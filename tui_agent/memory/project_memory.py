@@ -261,12 +261,7 @@ class ProjectMemory:
             user_text=user_text,
             target="fact",
         )
-        with self.db.transaction():
-            verdict = self._gate.admit(proposal)
-            if verdict.action is Action.LIVE:
-                # The gate gives a plain 5 the weight of what is said; here the number is the caller's, as it is.
-                self.db.execute("UPDATE memory SET importance = ? WHERE id = ?", (item.importance, verdict.fact_id))
-        return verdict
+        return self._gate.admit(proposal)
 
     def _extract(self, conversation: str) -> list[ExtractedItem]:
         if not conversation.strip():

@@ -15,6 +15,9 @@ from tui_agent.memory.statement_reading import own_spans
 from tui_agent.memory.statement_times import WORDS
 from tui_agent.memory.text import STOPWORDS, fold, language_of, ngrams, normalise, word_stems
 
+MESSAGE_BREAK = "\x1e"
+"""Stands between messages where the evidence is more than one; what the user says of one message holds for that one."""
+
 _TOKEN = re.compile(r"[^\W_](?:\+\+|#)(?!\w)|_*[^\W_]+(?:(?:['’_.\-/\\:@]|::)+[^\W_]+)*(?:\.\w+)?_*")
 _LABEL = re.compile(
     r"^[ \t]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:\*\*|__)?"
@@ -76,15 +79,17 @@ def find_proof(new_text: str, user_text: str) -> str | None:
     the user's message are not the user's words.
     """
     claims = _claims(_bare(new_text))
-    if not (claims.required or claims.content) or _foreign(_bare(new_text), user_text):
+    if not (claims.required or claims.content):
         return None
-    best: tuple[int, int] | None = None
-    for low, high in own_spans(user_text):
-        tokens = _words(user_text[low:high])
-        found = _window(claims, tokens)
-        if found is not None and (best is None or found[1] - found[0] < best[1] - best[0]):
-            best = (low + found[0], low + found[1])
-    return user_text[best[0] : best[1]] if best else None
+    best = ""
+    for message in user_text.split(MESSAGE_BREAK):
+        if _foreign(_bare(new_text), message):
+            continue
+        for low, high in own_spans(message):
+            found = _window(claims, _words(message[low:high]))
+            if found is not None and (not best or found[1] - found[0] < len(best)):
+                best = message[low + found[0] : low + found[1]]
+    return best or None
 
 
 def quote_occurs(quote: str, user_text: str) -> bool:
@@ -105,9 +110,13 @@ def find_quote(quote: str, user_text: str) -> tuple[int, int] | None:
     return None
 
 
-def grounded(fact: str, user_texts: str | Sequence[str]) -> bool:
+def grounded(fact: str, user_texts: str | Sequence[str], quote: str = "") -> bool:
     """The rule for extracted facts: every number, identifier and proper name of ``fact`` occurs in the user's messages,
-    and at least half of its content words. What stands there word for word needs no counting."""
+    and at least half of its content words. What stands there word for word needs no counting.
+
+    The language of the user's words is that of the message that holds ``quote``, whatever else the user wrote; without
+    a quote one message in the language of the fact is enough.
+    """
     texts = [user_texts] if isinstance(user_texts, str) else user_texts
     if any(quote_occurs(fact, text) for text in texts):
         return True
@@ -115,7 +124,8 @@ def grounded(fact: str, user_texts: str | Sequence[str]) -> bool:
     claims = _claims(_bare(fact))
     if not claims.required and not claims.content:
         return False
-    if _foreign(fact, " ".join(texts)):
+    holding = [text for text in texts if quote and quote_occurs(quote, text)]
+    if all(_foreign(fact, text) for text in holding or texts):
         return False
     if not all(any(_is(word, token) for token in tokens) for word in claims.required):
         return False

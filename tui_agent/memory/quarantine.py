@@ -29,7 +29,7 @@ def _quarantined(row: sqlite3.Row) -> Quarantined:
         proposer=row["proposer"],
         source=row["source"],
         kind=None if row["kind"] is None else kind_of(row["kind"], Kind.FACT),
-        importance=row["importance"],
+        importance=row["importance"] or None,
         subject=row["subject"],
         quote=row["quote"],
         message_id=row["message_id"],
@@ -66,7 +66,7 @@ class QuarantineShelf(FactReader):
                     proposal.proposer,
                     proposal.source,
                     None if proposal.kind is None else str(proposal.kind),
-                    proposal.importance,
+                    proposal.importance or 0,  # none was given
                     proposal.subject,
                     proposal.quote,
                     proposal.message_id,

@@ -14,7 +14,6 @@ from pathlib import Path
 from tui_agent.memory.backup import (
     DAMAGED,
     DATABASE,
-    FACTS,
     FILES,
     STAGE,
     VECTORS,
@@ -24,7 +23,6 @@ from tui_agent.memory.backup import (
     file_hash,
     live_ids,
     row_counts,
-    write_facts,
 )
 from tui_agent.memory.changes import Tombstones
 from tui_agent.memory.chroma_index import set_aside
@@ -32,8 +30,10 @@ from tui_agent.memory.cold import ColdStore
 from tui_agent.memory.connection import StoreError, connect, explained
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
+from tui_agent.memory.facts_file import FactsFile
 from tui_agent.memory.history import History
 from tui_agent.memory.holding import holding, in_use, take_alone
+from tui_agent.memory.places import MemoryFileError
 from tui_agent.memory.scrubbing import scrub_database, scrub_text, texts_of, without_mark
 from tui_agent.memory.shredding import plain_journal
 from tui_agent.memory.text import new_id, parse_utc, utc_now
@@ -343,12 +343,17 @@ def _put_files(project: Project, stage: Path, plan: RestorePlan) -> None:
                 sync_folder(target.parent)
             for name in plan.files_removed:
                 (root / name).unlink(missing_ok=True)
-            write_facts(stage)
-            if (stage / FACTS).exists():
-                copy_synced(stage / FACTS, root / ".facts.json.restored")
-                (root / ".facts.json.restored").replace(project.facts_json_path)
-    except TextFileError as error:
+            project.facts_json_path.unlink(missing_ok=True)
+        _write_facts_json(project)
+    except (TextFileError, MemoryFileError) as error:
         raise StoreError(f"The files were not restored: {error}. Run the restore again.", "locked", root) from error
+
+
+def _write_facts_json(project: Project) -> None:
+    """The file as the chat writes it: without notes about the user, and known as the program's own. An older schema has
+    no such rows; the chat writes the file then."""
+    with contextlib.closing(Database(project.db_path)) as db:
+        FactsFile(project.facts_json_path, db, FactStore(db), lambda: None).write()
 
 
 def _link_on_the_way(root: Path, target: Path) -> Path | None:

@@ -15,6 +15,7 @@ from tui_agent.memory.cold_tables import digest
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore, fact_key
 from tui_agent.memory.history import History
+from tui_agent.memory.listing import label_of
 from tui_agent.memory.records import MASK
 from tui_agent.memory.sections import statement
 from tui_agent.memory.text import utc_now
@@ -23,6 +24,8 @@ from tui_agent.memory.topics import Topics
 from tui_agent.memory.traces import Spans
 
 log = logging.getLogger(__name__)
+
+_LEAST_PIECE = 16  # characters; less of a statement says nothing, and would be masked in much else
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,22 @@ def texts_of(facts: FactStore, db: Database, fact_id: str) -> list[str]:
     rows = [fact for fact in rows if fact.id == fact_id or fact.superseded_by in family]
     texts = [text for fact in rows for text in (fact.fact, fact.quote, without_mark(fact.target_line))]
     texts += sorted(changes.statements(gone | {fact.id for fact in rows}))
-    return [text for text in dict.fromkeys(texts) if text]
+    texts = [text for text in texts if text]
+    return list(dict.fromkeys((*texts, *_cut_in_labels(db, Spans(texts)))))
+
+
+def _cut_in_labels(db: Database, spans: Spans) -> list[str]:
+    """The beginnings of spans that stand at the end of an item's label, where that was cut: the lists of put-away items
+    show it so, and no search for the whole would find them there."""
+    found = []
+    for summary, text in ColdStore(db).db.rows("SELECT summary, text FROM wm_items"):  # which makes the table, too
+        label = label_of(str(summary), str(text))
+        if not label.endswith("…") or not (spans.count(str(summary)) or spans.count(str(text))):
+            continue
+        whole = " ".join((str(summary).strip() or str(text).strip()).split("\n", 1)[0].split()).encode()
+        cut = len(label[:-1].encode())
+        found += [whole[start:cut].decode() for start, stop in spans.places(whole) if start < cut < stop]
+    return [piece for piece in found if len(piece) >= _LEAST_PIECE]
 
 
 def without_mark(line: str) -> str:
@@ -120,15 +138,23 @@ def _scrub_working(connection: sqlite3.Connection, cold: ColdStore, spans: Spans
     return changed
 
 
-def scrub_text(path: Path, spans: Spans, announce: Callable[[Path, str], None] | None = None) -> bool:
-    """Takes spans out of a text file; in Markdown a line that says nothing else goes. False when there was nothing to
-    take out, or the file is no text or cannot be written (a search will name it)."""
+def scrub_text(
+    path: Path,
+    spans: Spans,
+    announce: Callable[[Path, str], None] | None = None,
+    keep: Collection[str] = (),
+) -> bool:
+    """Takes spans out of a text file; in Markdown a line that says nothing else goes, and lines in ``keep`` stay, which
+    belong to other facts. False when there was nothing to take out, or the file is no text or cannot be written (a
+    search will name it)."""
     for _ in range(3):
         try:
             found = read_text(path)
             if found is None or not spans.count(found.text):
                 return False
-            text = _without(found.text, spans) if path.suffix == ".md" else spans.mask(found.text)
+            text = _without(found.text, spans, keep) if path.suffix == ".md" else spans.mask(found.text)
+            if text == found.text:
+                return False
             write_text(path, text, found, announce)
         except ChangedOnDisk:
             continue
@@ -139,10 +165,13 @@ def scrub_text(path: Path, spans: Spans, announce: Callable[[Path, str], None] |
     return False
 
 
-def _without(text: str, spans: Spans) -> str:
+def _without(text: str, spans: Spans, keep: Collection[str] = ()) -> str:
     before = {line.strip() for line in text.splitlines()}
     kept = []
-    for line in spans.mask(text).splitlines(keepends=True):
+    old, new = text.splitlines(keepends=True), spans.mask(text).splitlines(keepends=True)
+    if keep and len(old) == len(new):  # else a span runs over the end of a line
+        new = [one if one.strip() in keep else other for one, other in zip(old, new, strict=True)]
+    for line in new:
         rest = line.replace(MASK, "")
         empty = not statement(rest + " ").strip("\"'-*.,;: ")
         if MASK not in line or line.strip() in before or not empty:

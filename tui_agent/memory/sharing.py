@@ -10,11 +10,12 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from tui_agent.memory.personal import personal_data
+from tui_agent.memory.places import USER
 from tui_agent.memory.secrets import redact
 from tui_agent.memory.textfile import TextFile, TextFileError, read_text, write_text
 from tui_agent.memory.traces import files_below
@@ -38,7 +39,6 @@ knowledge/user.md
 # Samples of what is never shared, whatever stands in the file.
 _NEVER = ("knowledge/user.md", "memory.db", "memory.db-wal", "backups/x/memory.db", "logs/app.log", "config.yaml")
 _SECRET = "secret"
-_ABOUT_USER = "note about you"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +144,8 @@ def _concerns(name: str, text: str) -> Iterator[Concern]:
         if number in secret_lines:
             yield Concern(name, number, _SECRET, redact(line).text.strip()[:120])
             continue
+        if name.startswith("skills/") and line.startswith("name:"):
+            continue  # the name of the skill
         for one in personal_data(line)[:1]:
             yield Concern(name, number, one.kind, _covered(line, one.start, one.end))
         if name == "AGENTS.md" and section == "User Preferences" and line.strip() and not line.startswith("#"):
@@ -151,14 +153,14 @@ def _concerns(name: str, text: str) -> Iterator[Concern]:
 
 
 def _facts_concerns(memory: Memory) -> Iterator[Concern]:
-    for number, fact in enumerate(memory.facts.live(Scope.PROJECT, include_user=False), start=1):
+    facts = memory.facts.live(Scope.PROJECT, include_user=False)
+    # Notes about the user are not in the file.
+    for number, fact in enumerate((fact for fact in facts if fact.target != USER), start=1):
         text = fact.fact
         if redact(text).findings:
             yield Concern("facts.json", number, _SECRET, redact(text).text[:120])
         elif found := personal_data(text):
             yield Concern("facts.json", number, found[0].kind, _covered(text, found[0].start, found[0].end))
-        elif fact.target.startswith("knowledge/user.md"):
-            yield Concern("facts.json", number, _ABOUT_USER, text[:120])
 
 
 def _covered(line: str, start: int, end: int) -> str:
@@ -192,6 +194,12 @@ def unshare(project: Project) -> SharingState:
     elif _BEGIN in text:
         _write(project, _without_block(text), found)
     state = sharing_state(project)
+    if state.mode == "custom":
+        note = (
+            ".agent-memory/.gitignore was edited by hand, so it was left as it is, and git can still take what is "
+            "listed. Delete that file and do this again to have the private one."
+        )
+        state = replace(state, notes=(*state.notes, note))
     ours = [
         name for name in state.committed if name not in (".gitignore", "rules.md") and not name.startswith("skills/")
     ]
@@ -200,7 +208,7 @@ def unshare(project: Project) -> SharingState:
             f"Git has {', '.join(ours[:5])} already: `git rm --cached` stops it from following them, and its history "
             "keeps what was committed."
         )
-        state = SharingState(state.mode, state.git, state.files, state.committed, (*state.notes, note))
+        state = replace(state, notes=(*state.notes, note))
     return state
 
 

@@ -34,7 +34,7 @@ from tui_agent.memory.connection import StoreError, check_file, connect
 from tui_agent.memory.database import Database
 from tui_agent.memory.holding import holding
 from tui_agent.memory.scrubbing import scrub_database, scrub_text, texts_of
-from tui_agent.memory.text import utc_now
+from tui_agent.memory.text import new_id, utc_now
 from tui_agent.memory.traces import Spans, Trace, can_be_sought, files_below, overwrite_bytes, traces_in
 from tui_agent.memory.upkeep import Memory, counted
 from tui_agent.memory.upkeep_store import UpkeepNotes
@@ -42,6 +42,7 @@ from tui_agent.project import Project, UserPaths
 
 _PENDING = "shred"
 _CLEANING = "cleaning"
+STALE_INDEX = "stale index"
 # What the program writes by itself, and may therefore change; other memory files are the user's own words.
 _WRITTEN = ("AGENTS.md", "facts.json", "seed.jsonl", "knowledge", "conversations")
 
@@ -140,8 +141,13 @@ def _finish(memory: Memory, drop_index: Callable[[], bool] | None) -> ShredRepor
         )
     done = scrub_database(memory.db, ids, texts, spans)
     report.facts, report.records, report.items = done.facts, done.records, done.items
-    memory.ledger.write_facts_json()
-    _scrub_files(memory, spans, report)
+    current = memory.ledger.write_facts_json()
+    others = [fact for fact in memory.facts.live() if spans.count(fact.fact)]
+    _scrub_files(memory, spans, report, {fact.target_line.strip() for fact in others}, facts_json=not current)
+    if others:
+        ends = ", ".join(fact.id[-3:] for fact in others[:5]) + (", …" if len(others) > 5 else "")
+        which = "Another fact says" if len(others) == 1 else f"{len(others)} other facts say"
+        report.notes.append(f"{which} it too ({ends}) and stays; `tui-agent memory delete ID` destroys a fact.")
     _drop_vectors(memory, spans, drop_index, report)
     _scrub_backups(memory.project, ids, texts, spans, report)
     # Only now is it forgotten what was to be forgotten; that a vacuum is due stays known until it is done.
@@ -161,13 +167,20 @@ def _finish(memory: Memory, drop_index: Callable[[], bool] | None) -> ShredRepor
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _scrub_files(memory: Memory, spans: Spans, report: ShredReport) -> None:
+def _scrub_files(memory: Memory, spans: Spans, report: ShredReport, keep: Collection[str], *, facts_json: bool) -> None:
+    """Files the program writes, without the spans. ``keep`` are lines of other facts, which stay as their rows do;
+    ``facts_json`` is whether that file holds edits by hand, so that it could not be written anew from the rows."""
     project, paths = memory.project, memory.paths
     root = project.memory_dir
     written = files_below([*(root / name for name in _WRITTEN), paths.user_notes_path])
     versions = files_below([project.backups_dir / "files"])
-    logs = files_below([project.logs_dir, paths.logs_dir])
-    for path in (*written, *versions):
+    logs = files_below([project.logs_dir, paths.logs_dir, paths.copies_dir])
+    for path in written:
+        if path == project.facts_json_path and not facts_json:
+            continue
+        if scrub_text(path, spans, memory.files.announce, keep):
+            report.files.append(_shown(path, project))
+    for path in versions:
         if scrub_text(path, spans, memory.files.announce):
             report.files.append(_shown(path, project))
     # What a writer left that was killed before it gave its file the name; one that is at work must not lose it.
@@ -182,36 +195,54 @@ def _scrub_files(memory: Memory, spans: Spans, report: ShredReport) -> None:
             path.unlink()
 
 
+def index_is_stale(db: Database) -> str:
+    """A mark of the last deletion that could not empty the vector index, because another window held it; empty when
+    there is none. The index's owner makes it anew."""
+    return str(UpkeepNotes(db).get(STALE_INDEX, ""))
+
+
+def note_index_emptied(db: Database, mark: str = "") -> None:
+    """The vector index was made anew (or removed) since the deletion of this mark; without one, since the last."""
+    notes = UpkeepNotes(db)
+    with db.transaction():
+        if not mark or notes.get(STALE_INDEX, "") == mark:
+            notes.set(STALE_INDEX, None)
+
+
 def _drop_vectors(memory: Memory, spans: Spans, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
     """The index keeps deleted documents in its free pages, so it goes as a whole; vectors stay in the database."""
     project = memory.project
     if project.vector_dir.exists():
-        _drop_index(project, drop_index, report)
+        if _drop_index(project, drop_index, report):
+            note_index_emptied(memory.db)
+        else:
+            UpkeepNotes(memory.db).set(STALE_INDEX, new_id())
     for path in files_below(sorted(project.memory_dir.glob(f"{project.vector_dir.name}.unreadable-*"))):
         with contextlib.suppress(OSError):
             overwrite_bytes(path, spans)
 
 
-def _drop_index(project: Project, drop_index: Callable[[], bool] | None, report: ShredReport) -> None:
+def _drop_index(project: Project, drop_index: Callable[[], bool] | None, report: ShredReport) -> bool:
     if drop_index is not None and drop_index():
-        return
+        return True
     with holding(project.lock_path) as mine:
         if mine and drop_index is None:
             try:
                 kept = set_aside(project.vector_dir)
             except OSError as error:
                 report.notes.append(f"The vector index could not be removed: {error.strerror or error}.")
-                return
+                return False
             if kept is not None:
                 report.notes.append(
                     f"Another program's data are in the vector store, so it is kept as {kept.name}; the text was "
                     "overwritten in it."
                 )
-            return
+            return True
     report.notes.append(
-        "The vector index is in use by another window and still holds the text; close that window, then run "
-        "`tui-agent memory check --fix`."
+        "The vector index is in use by another window and still holds the deleted vectors; that window makes it anew "
+        "after its next answer or at its next start. Or close it, and run `tui-agent memory check --fix`."
     )
+    return False
 
 
 # --- backups --------------------------------------------------------------------------------------
@@ -340,6 +371,16 @@ def beyond_reach(project: Project) -> list[str]:
         )
     beyond.append("Copies outside this program's folders (exports, your own backups, snapshots of the disk) stay.")
     return beyond
+
+
+def on_a_server(mode: str, host: str) -> list[str]:
+    """The same for a Chroma server, which keeps its files itself; nothing where the index is in the project."""
+    if mode != "http":
+        return []
+    return [
+        f"The Chroma server {host} lets go of the fact with the next look of the chat; its own files may hold the "
+        "deleted vector longer."
+    ]
 
 
 def _ever_committed(project: Project) -> list[str]:

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from tui_agent.memory.statement_lexicon import Lexicon, lexicon, small_talk
 from tui_agent.memory.statement_reading import SPEECH, Sentence, unmarked
-from tui_agent.memory.statement_times import VERSION_DAYS, WORDS, days_of
+from tui_agent.memory.statement_times import WORDS, days_of, version_days
 from tui_agent.memory.statement_types import FACT, LEARNED, PREFERENCES, RULES, USER, Judged, Label, Statement
+from tui_agent.memory.statement_world import is_count, is_org_chart, is_placed, is_status
 from tui_agent.memory.text import STOPWORDS, fold, words
 from tui_agent.memory.types import Kind
 
@@ -194,7 +195,7 @@ class _Reader:
             return self._made(Kind.FACT, USER, 7, "about the user")
         if lex.name.search(unmarked(self.sentence.cased)) and not lex.third.match(plain):
             return self._made(Kind.FACT, USER, 8, "the user's name", subject="name")
-        if not own and lex.state_count.search(plain) and not lex.state_not.search(plain):
+        if is_count(plain, lex, own) or is_org_chart(self.sentence, lex):
             return Label.WORLD_STATE
         corrected = self._correction()
         if corrected is not None:
@@ -208,8 +209,10 @@ class _Reader:
         for found in (self._ruling(), self._preference(), self._convention(), self._trouble()):
             if found is not None:
                 return found
-        if not own and lex.state_status.search(plain):
+        if not own and self._status():
             return Label.WORLD_STATE
+        if not own and is_placed(self.sentence, plain, lex) and not lex.task.search(plain):
+            return self._made(Kind.FACT, FACT, 5, "where something of the project is")
         if (
             lex.user_fact.search(plain)
             and not lex.user_fact_not.search(plain)
@@ -293,9 +296,12 @@ class _Reader:
         lex, plain = self.lex, self.plain
         if self._imperative() and not lex.negative.match(plain) and not re.search(r"[,;:—-] ?\w+", plain) and not own:
             return bool(re.match(fold(WORDS[lex.language].TIME_START), plain))
-        if not own and lex.state_status.search(plain) and not re.search(r"[,;:—]", plain):
+        if not own and self._status() and not re.search(r"[,;:—]", plain):
             return bool(re.match(fold(WORDS[lex.language].TIME_START), plain))
         return True
+
+    def _status(self) -> bool:
+        return is_status(self.sentence, self.plain, self.lex)
 
     def _about_user(self) -> bool:
         return bool(self.lex.first_person.search(self.plain))
@@ -366,14 +372,15 @@ class _Reader:
         own, we = lex.first_singular.search(plain), lex.we.search(plain)
         stated = lex.convention.search(plain) or (we and lex.language != "en" and lex.we_verb.search(plain))
         if stated and (we or not own):
-            if lex.state_status.search(plain) and not lex.permanence.search(plain) and not we:
+            if self._status() and not lex.permanence.search(plain) and not we:
                 return None
             if lex.problem.search(plain) and lex.workaround.search(plain):
                 return None
-            ttl = self.ttl if self.ttl and self._ends() else VERSION_DAYS if lex.versioned.search(plain) else None
+            version = version_days(plain) if lex.versioned.search(plain) else None
+            ttl = self.ttl if self.ttl and self._ends() else version
             return self._made(Kind.CONVENTION, FACT, 6, "a convention", ttl=ttl, subject=self._subject())
         if lex.versioned.search(plain):
-            return self._made(Kind.FACT, FACT, 5, "a version in use", ttl=VERSION_DAYS)
+            return self._made(Kind.FACT, FACT, 5, "a version in use", ttl=version_days(plain))
         return None
 
     def _trouble(self) -> Statement | None:

@@ -79,10 +79,17 @@ class Lexicon:
         self.state_count = any_of(*(pattern.replace("{n}", number) for pattern in data.STATE_COUNT))
         self.state_not = any_of(data.STATE_NOT)
         self.state_status = any_of(*data.STATE_STATUS)
+        self.state_amount = any_of(*(pattern.replace("{n}", number) for pattern in data.STATE_AMOUNT))
+        self.state_part = re.compile(rf"{number} (?:[\w-]+ )?(?:{fold(data.STATE_PARTS)})")
+        self.state_now = any_of(data.STATE_NOW)
+        self.state_place = cased(data.STATE_PLACE)
+        self.state_lasting = cased(*data.STATE_LASTING)
+        self.ours = re.compile(fold(data.OURS))
         self.first_person = any_of(data.FIRST_PERSON)
         self.first_singular = re.compile(fold(data.FIRST_SUBJECT))
         self.versioned = re.compile(
-            rf"(?:{fold(data.VERSIONED)})[ :]+(?:[\w.#+-]+ ){{0,3}}?v?\d+(?:\.\d+)*\b(?! ?(?:%|percent|ms|gb|mb))"
+            rf"(?:{fold(data.VERSIONED)})[ :]+(?:[\w.#+-]+ ){{0,3}}?v?\d+(?:\.\d+)*\b"
+            r"(?! ?(?:%|percent|procent|процент|ms|gb|mb))"
         )
         self.subjects = {key: re.compile(fold(pattern)) for key, pattern in data.SUBJECTS.items()}
         self.save_claim = any_of(*data.SAVE_CLAIM)

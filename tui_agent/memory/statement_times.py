@@ -13,8 +13,28 @@ from tui_agent.memory.text import fold
 
 WORDS: dict[str, ModuleType] = {"en": statement_words_en, "pl": statement_words_pl, "ru": statement_words_ru}
 _FARTHEST = 400.0
-VERSION_DAYS = 180.0
-"""How long a statement about a version in use holds when nothing is known about the release cycle."""
+_VERSION_DAYS = 180.0
+# Days between two releases that change what "the version in use" means, as the products announce them.
+_CYCLES: tuple[tuple[str, float], ...] = (
+    (r"chrome|chromium|firefox|edge", 30.0),
+    (r"rust|rustc", 42.0),
+    (r"kubernetes|k8s|minikube", 120.0),
+    (r"django", 240.0),
+    (r"python|cpython|postgres|postgresql|php|ruby|swift|dotnet|\.net|ios|macos|android|mariadb|erlang", 365.0),
+    (r"debian|windows server|sql server", 730.0),
+)
+
+
+@lru_cache(maxsize=1)
+def _cycles() -> tuple[tuple[re.Pattern[str], float], ...]:
+    # A name may carry a grammatical ending (Pythona, PostgreSQL-a) and a version (python3.11).
+    return tuple((re.compile(rf"(?<!\w)(?:{names})(?![a-z]{{4}})"), days) for names, days in _CYCLES)
+
+
+def version_days(plain: str) -> float:
+    """How many days a statement about a version in use holds: the release cycle of what it names, the shortest where it
+    names several, half a year where that is not known. ``plain`` is folded text."""
+    return min((days for pattern, days in _cycles() if pattern.search(plain)), default=_VERSION_DAYS)
 
 
 @lru_cache(maxsize=8)

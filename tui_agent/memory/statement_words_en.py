@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 NUMBER = (
-    r"(?:\d[\d.,]*(?:\s?(?:k|thousand|million|percent|%))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen"
+    r"(?:\d[\d.,]*(?:\s?(?:k|thousand|million|percent|%))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
     r"|twenty|thirty|forty|fifty|hundreds?|dozens?|thousands?|a dozen|a hundred)"
 )
 NUMBER_WORDS = {
@@ -254,7 +254,7 @@ PROBLEM = r"\b(?:chokes?|breaks?|fails?|crash(?:es)?|hangs?|dies|times? out|lose
 PROBLEM_WHEN = r"\b(?:if|when|whenever|on|with|for|because|as soon as|unless|every time|after|under|above|over)\b"
 WORKAROUND = r"\b(?:so (?:we|you|i|always)|we (?:have to|must|need to|should|strip|convert|replace|restart|always|first|use|work)|workaround|first|instead|have to|need to|must|restart|convert|replace|strip|remove|delete|clear|re-?run|fix(?:es)? (?:is|it)|the trick|helps?|solves it|cures it|works around|set|use|disable|escape|always|beforehand|up front|we \w+ (?:them|it)|in chunks|splits?)\b"
 
-STATE_NOT = r"\b(?:environments?|branches|stages|kinds|types|modes|levels|layers|rules|roles|steps|phases|approvals|reviewers?|must|should|every|each|always|never|needs?)\b"
+STATE_NOT = r"\b(?:licen[cs]es?|at (?:least|most)|minimum|maximum|no more than|environments?|branches|stages|kinds|types|modes|levels|layers|rules|roles|steps|phases|approvals|reviewers?|must|should|every|each|always|never|needs?)\b"
 STATE_COUNT = (
     r"\bthere (?:were|was|have been|has been) (?:\w+ )?{n} ",
     r"\bthere(?:'s| are| is| were|'re) (?:now |currently |only |still |about |around |over |already |exactly )*{n} ",
@@ -267,7 +267,26 @@ STATE_STATUS = (
     r"\b(?:project|release|deployment|deploy|build|pipeline|ci|server|staging|production|prod|site|website|service|api|database|db|tests?|test suite|sprint|migration|ticket|job|launch|rollout|cluster|queue|load|memory usage|disk|cpu|branch|pr|pull request|milestone|deadline|network|vpn|printer|backup|invoice|order|delivery|website|shop|app|node|container|server load|coverage)\b"
     r"[^.!?]{0,40}?(?:\b(?:is|are|was|were|has been|have been|got|will be|looks|seems|stays)|'s) (?:now |currently |still |again |already |almost |nearly |about |\w+ly |\w+ (?:days?|weeks?|months?|hours?) )*(?:delayed|late|behind|ahead|red|green|yellow|down|up|broken|failing|failed|passing|stuck|blocked|on hold|on track|done|finished|over|running|slow|offline|online|full|at \d|postponed|overdue|merged|closed|open|live|cancelled|canceled|unavailable|unreachable|flaky|pending|in progress|back up)\b",
     r"^(?:the |our )?[\w .'\"-]{2,40} (?:is|are|has been|was) (?:currently |still |again |now )*(?:down|red|failing|broken|delayed|offline|stuck|behind schedule|overdue|postponed|slipping|late)\b(?! (?:by design|on purpose))",
-    r"\b(?:behind|ahead of) schedule\b", r"\b(?:slipped|slips|was pushed back|got delayed|runs late) (?:by|to)\b", r"\b(?:ends|starts|is due|ships|launches|goes live|closes|opens) (?:on|in|at|next|this|tomorrow|today|by) ", r"\b(?:right now|at the moment|at present|as of now)\b", r"\b(?:is|are|stands|sits|runs) (?:currently |now )?at \d[\d.,]* ?(?:%|percent|ms|gb|mb|degrees|requests)",
+    r"\b(?:release|launch|deadline|demo|go-live|rollout|cut-?over)\b[^.!?]{0,30}? (?:is|are) (?:on|next|this|tomorrow|today|in) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|week|month|january|february|march|april|may|june|july|august|september|october|november|december|\d)", r"\b(?:behind|ahead of) schedule\b", r"\b(?:slipped|slips|was pushed back|got delayed|runs late) (?:by|to)\b", r"\b(?:ends|starts|is due|ships|launches|goes live|closes|opens) (?:on|in|at|next|this|tomorrow|today|by) ", r"\b(?:right now|at the moment|at present|as of now)\b", r"\b(?:is|are|stands|sits|runs) (?:currently |now )?at \d[\d.,]* ?(?:%|percent|ms|gb|mb|degrees|requests)",
+)  # fmt: skip
+# Parts of a project, and whatever else a tool counts; with an adjective or two between number and noun.
+STATE_PARTS = r"(?:sub)?(?:modules?|packages?|(?:micro)?services?|apps?|applications?|components?|librar(?:y|ies)|layers?|repositor(?:y|ies)|repos|folders?|director(?:y|ies)|servers?|databases?|plugins?|parts?)\b"
+STATE_AMOUNT = (
+    r"\b(?:has|contains?|consists? of|comprises?|includes?|(?:is|are) (?:made up of|split into|divided into|composed of)|counts?|holds?) (?:now |currently |about |around |over |exactly |only |a total of |some )*{n} (?:[\w-]+ ){0,2}?(?:" + STATE_PARTS + r"|endpoints?\b|tests?\b|lines?\b|tables?\b|files?\b|classes\b|functions?\b|methods?\b|commits?\b|contributors?\b|stars?\b|forks?\b|users?\b|rows?\b|columns?\b|dependenc(?:y|ies)\b|screens?\b|views?\b|jobs?\b|containers?\b)",
+    r"\b(?:is|are) (?:about |around |over |some |only )?{n} lines? (?:long|of code)\b",
+    r"\b(?:team|we|company|department|office) (?:is|are|'re) (?:now |currently |only |about |around )*{n} (?:\w+ )?(?:people|persons|developers|engineers|members|strong)\b",
+    r"\bcoverage (?:is|was|of|at|stands at|sits at)(?: now| currently| about| around| at)* \d",
+    r"\b(?:current|latest|newest|most recent) (?:version|release|commit|tag|build)(?: (?:of|on|in) (?:the |our |this )?[\w-]+)? is (?:v?\d|[0-9a-f]{7})",
+)  # fmt: skip
+STATE_NOW = r"\b(?:now|currently|still|again|today|tonight|yesterday|since (?:this |last |yesterday|monday|tuesday|wednesday|thursday|friday|saturday|sunday|morning|noon)|for (?:hours|days|weeks)|at the moment|at present)\b"
+OURS = r"(?:our|the team's|the project's)\b"
+STATE_PLACE = r"(?i:\b(?:is|are|stands?|lives?|runs?|sits?|(?:is|are) (?:hosted|located|kept|based)) (?:in|at|on|under|behind|near)) (?i:the |a )?(?:(?!(?i:mon|tues|wednes|thurs|fri|satur|sun)day)[A-Z][\w.-]+|(?:[\w'-]+ ){0,3}?(?i:office|basement|floor|room|cloud|data ?cent(?:er|re)|rack|folder|directory|port|cluster|region|building|warehouse|cellar|attic)\b)"
+# Said for good, though the words are those of a status: taken out before a status is looked for.
+STATE_LASTING = (
+    r"(?i:\bopen[- ]source\b)",
+    r"(?i:\b(?:open|closed) to (?!\d)\w+)",
+    r"(?i:\b(?:live|up|online|running|available) (?:at|under|on) (?:https?://)?[\w-]+\.[\w-]+\S*)",
+    r"(?i:\b(?:ends?|starts?|ships?|launches|goes live|closes|opens|is open|are open|is closed|are closed|is due|are due) (?:on |every |only )+(?:\w+ and )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays|holidays)\b)(?<=s)",
 )  # fmt: skip
 FIRST_PERSON = r"\b(?:out of office|ooo|on (?:vacation|holiday|leave|sick leave|parental leave|a trip|the road)|i|i'm|i've|i'd|my|me|mine|myself)\b"
 VERSIONED = r"\b(?:we|it|this|project|repo|service|backend|frontend|app|everything)(?:'re| are| is|'s)? (?:\w+ )?(?:use|uses|run|runs|on|running|using|built on|target|targets|pin|pins|require|requires|need|needs|upgraded to|moved to)\b(?: on)?"

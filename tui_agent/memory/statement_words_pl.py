@@ -5,7 +5,7 @@ from __future__ import annotations
 
 NUMBER = (
     r"(?:\d[\d.,]*(?:\s?(?:tys\w*|mln|procent|%))?|dwa|dwie|dwóch|trzy|trzech|cztery|czterech|pięć|pięciu|sześć|siedem|osiem|dziewięć"
-    r"|dziesięć|jedenaście|dwanaście|piętnaście|dwadzieścia|trzydzieści|czterdzieści|pięćdziesiąt|kilkanaście|kilkadziesiąt|sto|setki|tysiąc\w*)"
+    r"|dziesięć|sześciu|siedmiu|ośmiu|dziewięciu|dziesięciu|jedenastu|dwunastu|dwoje|troje|czworo|pięcioro|sześcioro|siedmioro|ośmioro|dziewięcioro|dziesięcioro|jedenaście|dwanaście|piętnaście|dwadzieścia|trzydzieści|czterdzieści|pięćdziesiąt|kilkanaście|kilkadziesiąt|sto|setki|tysiąc\w*)"
 )
 NUMBER_WORDS = {
     "jeden": 1, "jedna": 1, "dwa": 2, "dwie": 2, "dwóch": 2, "trzy": 3, "trzech": 3, "kilka": 3, "cztery": 4, "czterech": 4,
@@ -81,7 +81,7 @@ FICTION = (
 )  # fmt: skip
 REPORTED = (
     r"\b(?:readme|dokumentacj\w+|artyku\w+|blog\w*|wpis\w*|post\w*|mail\w*|e-?mail\w*|list\w*|wiadomoś\w+|komentarz\w*|zgłoszeni\w+|forum|wątk\w+|log\w*|stron\w+|książ\w+|instrukcj\w+|raport\w*|plik\w*|notatk\w+|specyfikacj\w+)\b"
-    r"[^.!?]{0,60}?\b(?:napisa(?:ł\w*|no|ne|li)|pisze|piszą|mówi|mówią|stoi|twierdz[iąa]\w*|sugeruj[eą]|zaleca|zalecają|prosi|proszą|brzmi|kończy się|zaczyna się|radzi|radzą|wspomina|podaje|podają)\b",
+    r"[^.!?]{0,60}?\b(?:napisa(?:ł\w*|no|ne|li)|pisze|piszą|mówi|mówią|stoi(?= napisan|,|:| jak byk| czarno| że)|twierdz[iąa]\w*|sugeruj[eą]|zaleca|zalecają|prosi|proszą|brzmi|kończy się|zaczyna się|radzi|radzą|wspomina|podaje|podają)\b",
     r"\b(?:ktoś|on|ona|oni|klient\w*|autor\w*|szef\w*|kierowni\w+|dostawc\w+|wykonawc\w+|recenzent\w*|podwykonawc\w+|kolega|koleżanka)(?: \w+){0,3} (?:napisa\w+|pisze|powiedzia\w+|mówi\w*|twierdzi\w*|prosi\w*|uważa\w*|sugeruje|stwierdzi\w+)\b",
     r"\bwedług (?:artykułu|dokumentacji|autora|klienta|forum|niego|niej)\b", r"\bcytuję\b|\bcytat\b",
 )  # fmt: skip
@@ -208,7 +208,7 @@ PROBLEM = r"\b(?:gubi|psuje|pada|wywala|wysypuje|zawiesza|wiesza|nie działa|nie
 PROBLEM_WHEN = r"\b(?:gdy|kiedy|jeśli|jeżeli|przy|na|dla|z|zawsze|po|w|podczas|polskie|znaki|bo)\b"
 WORKAROUND = r"\b(?:trzeba|należy|musimy|więc|wtedy|najpierw|obejście|obchodzimy|zamieniamy|usuwamy|pomaga|wymuszać|wymuszamy|restartujemy|konwertujemy|dzielimy|zamiast|czyścimy|warto|trzymaj\w*|trzymamy|używaj\w*|ustawiamy|wyłączamy|ponawiamy)\b"
 
-STATE_NOT = r"\b(?:środowisk\w*|gałęzi\w*|etap\w*|rodzaj\w*|typ\w*|tryb\w*|poziom\w*|warstw\w*|zasad\w*|ról|krok\w*|akceptacj\w+|musi|muszą|powinien|powinna|każd\w+|zawsze|nigdy|zdań|zdania|linijek|wierszy tekstu)\b"
+STATE_NOT = r"\b(?:licencj\w*|minimum|maksimum|minimaln\w*|maksymaln\w*|co najmniej|przynajmniej|co najwyżej|nie więcej niż|środowisk\w*|gałęzi\w*|etap\w*|rodzaj\w*|typ\w*|tryb\w*|poziom\w*|warstw\w*|zasad\w*|ról|krok\w*|akceptacj\w+|musi|muszą|powinien|powinna|każd\w+|zawsze|nigdy|zdań|zdania|linijek|wierszy tekstu)\b"
 STATE_COUNT = (
     r"\b(?:mamy|jest|są|było|zostało|zostały|liczy|ma|mają|brakuje|czeka|wisi|zawiera|pracuje|przybyło|ubyło) (?:teraz |obecnie |już |jeszcze |tylko |około |ponad |aktualnie |w sumie |razem |dokładnie |łącznie )*{n}\b(?! (?:dzieci|synów|córki|koty|psy|lat\b|monitor))",
     r"\b{n} (?:otwart|niezamknięt|zaległ|nieprzeczytan|oczekując|nierozwiązan|aktywn|pozostał)\w*", r"\b{n} (?:\w+ )?(?:osób|ludzi|zgłoszeń|ticketów|zadań|błędów|klientów|zamówień|wiadomości|rekordów|wierszy|użytkowników|pull requestów|pozycji|sztuk|testów)(?: (?:jest|czeka|wisi|zostało|teraz)|[.! ]*$)",
@@ -217,7 +217,28 @@ STATE_STATUS = (
     r"\btesty (?:nie )?przechodzą\b",    r"\b(?:ticket|zgłoszenie|build|pr|zadanie|błąd|zamówienie|job|karta|incydent|faktura|mr)\w* (?:nr |numer |#)?(?:[a-z]+-)?#?\d+\b[^.!?]{0,40}\b(?:jest|są|dalej|wciąż|nadal|czeka\w*|padł\w*|nie przesz\w+|przesz\w+|wisi|wrócił\w*)\b", r"\b(?:spadł|spadła|spadło|spadły|wzrósł|wzrosła|wzrosło|wzrosły|podskoczył\w*|urósł|urosła|urosło) (?:\w+ )?(?:do|o|z) \d", r"^[\w.-]+ (?:znowu|znów|dalej|wciąż|nadal|od rana|od wczoraj) (?:leży|nie działa|wisi|pada|stoi|padł\w*)\b",
     r"\b(?:projekt|projekty|build|buildy|wdrożenie|wdrożenia|serwer|serwery|pipeline|ci|testy|test|sprint|baza|strona|api|produkcja|staging|release|wydanie|zadanie|migracja|deploy|usługa|serwis|klaster|kolejka|dysk|sieć|vpn|drukarka|backup|zamówienie|dostawa|premiera|termin|gałąź|pr|sklep|aplikacja|środowisko|backend|frontend|zgłoszenie|ticket|faktura)\b"
     r"[^.!?]{0,40}?\b(?:jest (?:\w+ )?(?:czerwon|zielon|opóźnion|zablokowan|zepsut|gotow|wstrzyman|zakończon|niedostępn|pełn|offline|online|w toku|przeciążon|zawieszon|spóźnion|zamknięt|otwart|w trakcie|po terminie)\w*|są (?:\w+ )?(?:czerwon|zielon|opóźnion|zablokowan|zepsut|gotow|wstrzyman|zakończon|niedostępn|offline|online)\w*|czerwon\w+|nie działa\w*|nie przechodz\w+|leży|leżą|padł\w*|padają|pada\b|stoi|stoją|wisi|opóźni\w*|spóźni\w*|ma opóźnienie|mają opóźnienie|się opóźnia\w*|się przesunie|się przesunął|przesunięt\w+|kończy się (?:w|jutro|dziś|za)|ruszy|ruszą|wróci\w*|działa (?:wolno|znowu|już)|nie odpowiada\w*)",
-    r"\b(?:nie działa|nie działają|leży|wisi|padł\w*|jest czerwon\w+|stoi)\b.{0,20}\bod (?:rana|wczoraj|dziś|wieczora|godziny|tygodnia|poniedziałku|\w+ (?:dni|godzin))\b", r"\b(?:po terminie|do tyłu z|poza harmonogramem|przed harmonogramem|opóźni\w+ się o|spóźni\w+ się o|ma \w+ (?:dni|tygodni\w*|miesiąc\w*) opóźnienia)\b", r"\bna \d[\d.,]* ?(?:%|procent)", r"\bw tej chwili\b",
+    r"\b(?:nie działa|nie działają|leży|wisi|padł\w*|jest czerwon\w+|stoi)\b.{0,20}\bod (?:rana|wczoraj|dziś|wieczora|godziny|tygodnia|poniedziałku|\w+ (?:dni|godzin))\b", r"\b(?:po terminie|do tyłu z|poza harmonogramem|przed harmonogramem|opóźni\w+ się o|spóźni\w+ się o|ma \w+ (?:dni|tygodni\w*|miesiąc\w*) opóźnienia)\b", r"\bna \d[\d.,]* ?(?:%|procent)", r"\bw tej chwili\b", r"\b(?:wydanie|premiera|termin|wdrożenie|release|demo)\b[^.!?]{0,30}? (?:jest |będzie |mamy |przypada |wypada )?(?:w|we|na) (?:przyszły |przyszłą |ten |tę |najbliższ\w+ )?(?:poniedziałek|wtorek|środę|czwartek|piątek|sobotę|niedzielę)\b",
+)  # fmt: skip
+# Parts of a project, and whatever else a tool counts; with an adjective or two between number and noun.
+STATE_PARTS = r"(?:pod)?(?:moduł\w*|pakiet\w*|(?:mikro)?serwis\w*|(?:mikro)?usług\w*|aplikacj\w*|komponent\w*|bibliotek\w*|warstw\w*|repozytori\w+|folder\w*|katalog\w*|serwer\w*|wtycz\w+|częś\w+|baz\b|bazy\b)"
+STATE_AMOUNT = (
+    r"\b(?:ma|liczy|zawiera|posiada|obejmuje|składa się z|dzieli się na|jest podzielon\w+ na) (?:teraz |obecnie |około |ponad |dokładnie |łącznie |w sumie |aż |tylko )*{n} (?:[\w-]+ ){0,2}?(?:" + STATE_PARTS + r"|endpoint\w*|test(?:y|ów)\b|lini\w+|linijek\b|wierszy\b|tabel\w*|plik\w*|klas\w*|funkcj\w+|metod\w*|commit\w*|kontrybutor\w*|gwiazdek\b|gwiazdki\b|użytkownik\w*|kolumn\w*|zależnoś\w+|ekran\w*|widok\w*|kontener\w*)",
+    r"\bjest nas (?:teraz |obecnie |już |tylko |w zespole |w firmie )*{n}\b",
+    r"\bpokrycie (?:kodu |testami |kodu testami )*(?:to|wynosi|jest na|mamy na poziomie|sięga|:|—|-)? ?(?:teraz |około |ok\.? )*\d[\d.,]* ?(?:%|proc)",
+    r"\b(?:aktualn\w+|obecn\w+|bieżąc\w+|najnowsz\w+|ostatni\w*) (?:wersja|wydanie|commit|release|tag|build)(?: \w+){0,2}? (?:to|jest|ma numer|nosi numer) (?:v?\d|[0-9a-f]{7})",
+)  # fmt: skip
+STATE_NOW = r"\b(?:teraz|obecnie|aktualnie|chwilowo|nadal|wciąż|dalej|ciągle|znowu|znów|dziś|dzisiaj|wczoraj|od (?:rana|wczoraj|dziś|dzisiaj|wieczora|nocy|południa|poniedziałku|wtorku|środy|czwartku|piątku|soboty|niedzieli|tygodnia|\w+ (?:dni|godzin\w*|tygodni)))\b"
+OURS = r"(?:nasz(?:a|e|ego|ej|ych|ym|ymi|i)?\b|u nas\b)"
+_PLACES = r"piwnic\w*|biur\w*|serwerown\w*|pietrz\w*|pietro|parterz\w*|rynku|chmurz\w*|szaf\w*|katalog\w*|folder\w*|repo\b|repozytori\w+|porcie|dysku|klastrz\w*|klienta|hal\w*|magazynie|regionie|budynku|pokoju|centrali|siedzib\w+|centrum danych|maszynie|serwerze|strych\w*"
+STATE_PLACE = rf"(?i:\b(?:stoi|stoją|leży|leżą|wisi|wiszą|mieści się|mieszczą się|znajduje się|znajdują się|jest|są|działa|działają|chodzi) (?:w|we|na|za|przy|pod|u|obok|koło|poza)) (?:[A-Z][\w.-]+|(?:[\w-]+ ){{0,3}}?(?i:{_PLACES})(?!\w))"
+# What has no place of its own waits there: a ticket that hangs in a tracker is a status.
+_THINGS = r"serwer(?:y)?|baz[ay]|stron[ay]|api|produkcja|staging|usług[ai]|serwis(?:y)?|klaster|klastry|dysk(?:i)?|sieć|vpn|drukark[ai]|backup(?:y)?|kopi[ea]|sklep(?:y)?|aplikacj[ae]|środowisk[oa]|backend|frontend|dokumentacja|kod|repozytorium|biuro|ci"
+_WEEKDAYS = r"poniedziałki|wtorki|środy|czwartki|piątki|soboty|niedziele|weekendy|święta|dni robocze"
+# Said for good, though the words are those of a status: taken out before a status is looked for.
+STATE_LASTING = (
+    rf"(?:^|(?<=[,;] )|(?<= i ))(?i:(?:nasz\w* |ten |ta |to )?(?:\w+ )?(?:{_THINGS}))\b(?!.*(?i:\bod \w+ \w*dni))(?: [\w-]+){{0,3}}? " + STATE_PLACE,
+    rf"(?i:\b(?:kończy się|kończą się|zaczyna się|rusza|ruszają|jest otwart\w+|są otwart\w+|jest zamknięt\w+|są zamknięt\w+|jest czynn\w+) (?:\w+ )?(?:w|we) (?:{_WEEKDAYS})\b)",
+    r"(?i:\b(?:jest|są) (?:otwart|zamknięt)\w+ dla \w+)",
 )  # fmt: skip
 FIRST_PERSON = r"\b(?:ja|mnie|mi|mną|mój|moja|moje|moim|moją|mojego|jestem|mam|pracuję|będę|odpowiadam|wyjeżdżam|wracam|piszę|byłem|byłam|biorę|robię|zastępuję|dyżuruję|pełnię|lecę|jadę|urlopuję|nie ma mnie|siedzę|leżę|choruję|wyjeżdżam|przebywam|działam|uczę)\b"
 VERSIONED = r"\b(?:używamy|korzystamy z|działa na|działamy na|stoi na|stoimy na|jedziemy na|oparte na|opiera się na|wymaga|mamy|chodzi na|pracujemy na|projekt (?:używa|wymaga))\b"

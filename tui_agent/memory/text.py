@@ -181,6 +181,7 @@ def content_words(text: str) -> list[str]:
 
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _POLISH = re.compile("[ąćęłńóśźż]")
+_NAME_INSIDE = re.compile(r"(?<=\w )[A-ZĄĆĘŁŃÓŚŹŻ]\w+")
 _SHORTEST_STEM = 3  # the Polish stemmer turns "bramy" into "br"; such a stem would join strangers
 _stemmers = threading.local()
 
@@ -207,7 +208,8 @@ def language_of(text: str) -> str:
         return "ru"
     found = set(words(text))
     english = len(found & _ONLY["en"])
-    polish = len(found & _ONLY["pl"]) + 2 * bool(_POLISH.search(lower))
+    # "Our server is in Kraków" is English: a name inside a sentence says nothing about its language.
+    polish = len(found & _ONLY["pl"]) + 2 * bool(_POLISH.search(_NAME_INSIDE.sub("", text).lower()))
     if english == polish:
         return ""
     return "en" if english > polish else "pl"

@@ -168,6 +168,7 @@ class Proposal:
 
     ``user_text`` is this turn's user message (the only evidence that counts), ``proposer`` who proposes
     (``edit_file``, ``remember``, ``extraction``, ``user``, ``import``, …), ``source`` where the proposal comes from.
+    ``importance`` is 1 to 10 where somebody gave one; with ``None`` what is said decides.
     """
 
     text: str
@@ -175,7 +176,7 @@ class Proposal:
     proposer: str
     source: str
     kind: Kind | None = None
-    importance: int = 5
+    importance: int | None = None
     subject: str = ""
     quote: str = ""
     user_text: str = ""

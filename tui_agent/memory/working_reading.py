@@ -63,6 +63,19 @@ class Reading(Recalling):
                     free -= cost
         return lines, max(0, self._cold_known - len(lines))
 
+    @property
+    def put_away_count(self) -> int:
+        """How many items of the project are put away, as far as this window knows."""
+        return self._cold_known
+
+    def fitting_goal(self) -> tuple[str, ...]:
+        """Ids of put-away items that fit the goal, best first, as found last. Where others were put away since, they
+        are looked up again in the background, for the next time."""
+        known, at, hits = self._manifest_found
+        if self._goal and self._cold_known and (known != self._goal or at != self._cold_known):
+            self._look_up_soon()
+        return tuple(hit.id for hit in hits if hit.fits) if known == self._goal else ()
+
     async def _look_up(self, query: str) -> list[Hit]:
         hits = await self._find(query, _MANIFEST_LINES, only_cold=True)
         self._manifest_found = (query, self._cold_known, hits)

@@ -6,10 +6,11 @@ import asyncio
 import base64
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.copies import keep_copy
 
 OSC52_LIMIT = 74_994  # bytes before base64: terminals such as xterm drop a sequence over 100,000
 _TOOLS = (
@@ -23,10 +24,13 @@ _TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy did: ``ways`` that took it, or the ``file`` it was written to when none could."""
+    """What a copy did: ``ways`` that took it, or the ``file`` it was written to when none could; ``masked`` when it
+    had to be written without a secret, and ``trouble`` when not even that was possible."""
 
     ways: tuple[str, ...]
     file: str = ""
+    masked: bool = False
+    trouble: str = ""
 
 
 def osc52(text: str, environment: Mapping[str, str]) -> str:
@@ -54,8 +58,14 @@ def native_tool(environment: Mapping[str, str], which: Callable[[str], str | Non
     return ()
 
 
-async def copy(text: str, write: Callable[[str], None], environment: Mapping[str, str] | None = None) -> Copied:
-    """Copy by every way there is. ``write`` sends a sequence to the terminal. Never raises for a missing tool."""
+async def copy(
+    text: str,
+    write: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Copied:
+    """Copy by every way there is. ``write`` sends a sequence to the terminal. What none takes goes to a file in
+    ``folder``, by default one of the app's own. Never raises for a missing tool."""
     environment = os.environ if environment is None else environment
     ways: list[str] = []
     command = native_tool(environment)
@@ -66,7 +76,7 @@ async def copy(text: str, write: Callable[[str], None], environment: Mapping[str
         ways.append("terminal")
     if ways:
         return Copied(tuple(ways))
-    return Copied((), await asyncio.to_thread(_to_file, text))
+    return await asyncio.to_thread(_to_file, text, folder)
 
 
 async def _feed(command: tuple[str, ...], text: str) -> bool:
@@ -83,17 +93,18 @@ async def _feed(command: tuple[str, ...], text: str) -> bool:
     return process.returncode == 0
 
 
-def _to_file(text: str) -> str:
-    handle, name = tempfile.mkstemp(prefix="tui-agent-copy-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
-    return str(Path(name))
+def _to_file(text: str, folder: Path | None) -> Copied:
+    kept = keep_copy(text, folder)
+    return Copied((), kept.file, kept.masked, kept.trouble)
 
 
 def sentence(copied: Copied, what: str) -> str:
     """What to tell the user."""
+    if copied.trouble:
+        return f"The clipboard cannot take {what}, and {copied.trouble}."
     if copied.file:
-        return f"The clipboard cannot take {what}; it is in {copied.file}."
+        masked = " without what looks like a password, key or token" if copied.masked else ""
+        return f"The clipboard cannot take {what}; until you close the app it is in {copied.file}{masked}."
     if copied.ways == ("terminal",):
         return f"Copied {what} through the terminal. If nothing arrives, your terminal does not allow it."
     return f"Copied {what} with {copied.ways[0]}."

@@ -11,7 +11,7 @@ from tui_agent.tui.host import HostApp
 from tui_agent.tui.text import one_line
 
 if TYPE_CHECKING:
-    from tui_agent.agent.firstrun import Surroundings
+    from tui_agent.agent.firstrun import FirstRun, Surroundings
     from tui_agent.agent.views import ActionResult
 
 TYPING_PAUSE_S = 1.0
@@ -86,6 +86,12 @@ class CommandingApp(HostApp):
             self.act(session.rebuild_prompt())
         elif name == "reindex":
             self.act(session.reindex(), lambda _: self.chat.refresh_server())
+        elif name == "tools":
+            how = argument.lower()
+            if how in ("", "once", "on", "off"):
+                self.act(session.offer_tools(how or "once"), lambda _: self.chat.refresh_server())  # type: ignore[arg-type]
+            else:
+                self.say("/tools sends the next message without tools; /tools off and /tools on switch them.")
         elif name == "new":
             self.switch("new")
         elif name == "search":
@@ -144,14 +150,17 @@ class CommandingApp(HostApp):
                     self.say(f"Everything is there: {session.server.model} answers.")
                 return
             if not any(isinstance(screen, SetupScreen) for screen in self.screen_stack):
-                self.push_screen(SetupScreen(current, facts), lambda outcome: self._set_up(outcome == "ready"))
+                screen = SetupScreen(current, facts)
+                self.push_screen(screen, lambda outcome: self._set_up(outcome == "ready", screen.walk))
 
         self.fetch(current.look(), found, owner=self.chat)
 
-    def _set_up(self, ready: bool) -> None:
+    def _set_up(self, ready: bool, walk: FirstRun | None = None) -> None:
         self.chat.refresh_server()
         if ready and self.session is not None:
             self.say(f"{self.session.server.model} answers from now on.")
+        elif walk is not None and self.session is not None and not self.session.server.ready:
+            self.chat.not_set_up(walk)
 
     def _search(self, words: str) -> None:
         from tui_agent.tui.screens.lists import FoundScreen
@@ -170,21 +179,34 @@ class CommandingApp(HostApp):
             self.say("An answer is running; esc stops it.", "warning")
             return
         self.chat.composer.save_draft()
-        self.fetch(session.switch(session_id), lambda _: self.chat.load_session(), owner=self.chat)
+
+        def opened(_: object) -> None:
+            self.chat.forget_told()
+            self.chat.load_session()
+
+        self.fetch(session.switch(session_id), opened, owner=self.chat)
 
     def switch_model(self, name: str | None) -> None:
-        """Use another model from the next message on."""
+        """Use another model from the next message on. What that changes stays in the conversation as a line."""
         session = self.session
         if session is None or not name:
+            return
+        if self.chat.running:
+            self.say("An answer is running; esc stops it.", "warning")
             return
 
         def done(result: ActionResult) -> None:
             self.chat.refresh_server()
+            if result.ok:
+                self.chat.tell(result.text)
+                self.chat.refresh_panes()
+            else:
+                self.say(result.text, "warning")
             if "allow" in result.extra and session.setup is not None:
                 session.setup.model = name
                 self.first_run(asked=True)
 
-        self.act(session.switch_model(name), done)
+        self.fetch(session.switch_model(name), done, owner=self.chat)
 
     def use_theme(self, name: str) -> None:
         """The user chose a theme."""

@@ -29,6 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("share", "Show whether git may take this memory, and change it."),
     Command("handoff", "Hand the task on: conclusions for another agent, confirmed by you."),
     Command("reindex", "Make the index of vectors anew from the database."),
+    Command("tools", "Send the next message without tools; off and on switch them for the session.", "[on|off]"),
     Command("new", "Start a new session."),
     Command("sessions", "Open an earlier session.", "", "app.sessions"),
     Command("search", "Search everything said in this project.", "TEXT"),

@@ -79,7 +79,7 @@ class Downloads:
                         drawn = now
                         self._changed()
         except asyncio.CancelledError:
-            job.error = "stopped; what arrived stays, and the next download goes on there"
+            job.error = "stopped; what arrived stays, and p on this line goes on there"
             raise
         except Exception as error:
             job.error = one_line(error)

@@ -107,14 +107,16 @@ class NoticeEntry(Entry):
         "error": ("✗", "$error"),
     }
 
-    def __init__(self, key: str, level: str, sentence: str) -> None:
+    def __init__(self, key: str, level: str, sentence: str, about: str = "") -> None:
+        """``about`` is the stable key of a notice that goes when its trouble does."""
         super().__init__(key)
         self.level = level
         self.sentence = clean(sentence)
+        self.about = about
 
     @classmethod
     def of(cls, notice: Notice, number: int) -> NoticeEntry:
-        return cls(f"notice:{number}", notice.level, notice.text)
+        return cls(f"notice:{number}", notice.level, notice.text, notice.key)
 
     def draw(self, width: int, view: View) -> list[Line]:
         mark, style = self._MARKS.get(self.level, self._MARKS["info"])

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
 
-from tui_agent.tui.text import clean, one_line
+from tui_agent.tui.text import bar, clean, one_line
 
 Part = str | Content | tuple[str, str]
 
@@ -48,6 +48,12 @@ def spread(left: Content, right: Content, width: int, *, gap: int = 2) -> Conten
         return left.truncate(width, ellipsis=True, pad=True)
     room = width - right.cell_length - gap
     return join(left.truncate(room, ellipsis=True, pad=True), " " * gap, right)
+
+
+def gauge(value: float, full: float, width: int) -> Content:
+    """How much of ``full`` there is, as a bar of ``width`` cells with what is left as a thin line."""
+    done = bar(value, full, width).rstrip()
+    return join((done, "$meter"), ("─" * (width - len(done)), "$faint"))
 
 
 def wrapped(content: Content, width: int, *, first: Part = "", rest: Part = "", limit: int = 0) -> list[Content]:

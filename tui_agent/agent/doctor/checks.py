@@ -59,10 +59,13 @@ def consent(facts: Facts) -> list[Finding]:
         lines.append(found("consent.cloud", model=model.name, host=model.leaves_to))
     if lines:
         return lines
+    index = facts.index
+    vectors = index.remote_host if index.elsewhere and index.remote_allowed else ""
+    stored = [well("consent", f"You allowed {vectors} to get the vectors of your facts.")] if vectors else []
     if server.local and not model.leaves_to:
-        return [well("consent", "Nothing you write leaves this machine.")]
+        return stored or [well("consent", "Nothing you write leaves this machine.")]
     where = model.leaves_to or server.url
-    return [well("consent", f"You allowed {where} to get what you write.")]
+    return [well("consent", f"You allowed {where} to get what you write."), *stored]
 
 
 def proxy(facts: Facts) -> list[Finding]:
@@ -93,7 +96,7 @@ def server(facts: Facts) -> list[Finding]:
     if look.kind == "closed" and look.local and look.source == "default" and not engine.missing and engine.has_model:
         return [found("server.engine", url=look.url)]
     if look.kind == "closed":
-        closed = found("server.closed", url=look.url)
+        closed = found("server.absent" if look.local and not look.program else "server.closed", url=look.url)
         if look.container and look.local:
             # There this address is the container itself.
             closed = replace(closed, fix=f"{closed.fix}; for a server on the host: --host {HOST_OF_CONTAINER}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tui_agent.agent.doctor.facts import Facts
 from tui_agent.agent.doctor.troubles import Finding, found, well
 from tui_agent.agent.models import size_words
+from tui_agent.memory.index_status import IndexStatus
 
 
 def database(facts: Facts) -> list[Finding]:
@@ -49,7 +50,9 @@ def index(facts: Facts) -> list[Finding]:
     if look.state == "link":
         return [found("index.link", path=path)]
     if look.remote_host and not look.remote_allowed:
-        return [found("index.remote", host=look.remote_host)]
+        return [found("index.remote", host=look.remote_host, machine=look.remote_host.rpartition(":")[0])]
+    if look.here is not None and look.here.state != "empty":
+        return [_in_this_window(look.here)]
     if look.mode == "off":
         return [well("index", "Switched off (chroma.mode); search by meaning is exact.")]
     if look.state == "held":
@@ -63,10 +66,24 @@ def index(facts: Facts) -> list[Finding]:
     if look.gone:
         return [found("index.gone", gone=look.gone)]
     if look.mode == "http":
-        return [well("index", f"On the Chroma server {look.remote_host}.")]
+        leaves = ", which leaves this machine" if look.elsewhere else ""
+        return [well("index", f"On the Chroma server {look.remote_host}{leaves}.")]
     if look.state == "none":
         return [well("index", "None yet; it is made once facts have vectors.")]
-    return [well("index", f"{look.size:,} facts, {facts.embedder.identity or 'no embedder'}.")]
+    if not look.emptied:
+        return [found("index.deleted")]
+    ours = facts.embedder.identity
+    have = facts.store.identities.get(ours, 0)
+    behind = f" of {have:,}; the chat takes the rest over when it starts" if ours and look.size < have else ""
+    return [well("index", f"Ready: {look.size:,} facts{behind}. Vectors of {ours or 'no embedder'}.")]
+
+
+def _in_this_window(here: IndexStatus) -> Finding:
+    """The index as the chat that asks has it: its state, whose vectors it holds, and how far a rebuild is."""
+    if here.state == "exact":
+        return found("index.exact", reason=here.reason)
+    whose = f" Vectors of {here.identity}." if here.identity else ""
+    return well("index", f"{here.sentence()}{whose}")
 
 
 STORE_CHECKS: dict[str, Callable[[Facts], list[Finding]]] = {

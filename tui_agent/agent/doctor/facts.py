@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.llm.hardware import Memory
 from tui_agent.llm.types import ModelInfo, RunningModel
+
+if TYPE_CHECKING:
+    from tui_agent.memory.index_status import IndexStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,9 @@ class StoreFacts:
 class IndexFacts:
     """Chroma's folder. ``state`` is ``none``, ``off``, ``held`` (another process has it), ``ready``, ``unreadable`` or
     ``link``; ``pid`` is the owner as noted, ``alive`` whether that process is there, ``busy`` what it was doing,
-    ``crashes`` how often in a row it died doing it."""
+    ``crashes`` how often in a row it died doing it. ``remote_host`` is a Chroma server's, ``elsewhere`` whether that is
+    another machine. ``emptied`` is false when a deletion could not empty it. ``here`` is what the chat that asks the
+    doctor knows of it."""
 
     state: str = "none"
     mode: str = "local"
@@ -106,6 +112,9 @@ class IndexFacts:
     crashes: int = 0
     remote_host: str = ""
     remote_allowed: bool = True
+    elsewhere: bool = False
+    emptied: bool = True
+    here: IndexStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ async def look(
         return Facts(
             engine=_engine(loaded, project, paths),
             store=store,
-            index=look_at_index(project, settings, store.path),
+            index=look_at_index(project, paths, settings, store.path),
             paths=look_at_paths(project, paths),
             disks=look_at_disks(project, paths),
             memory=read_memory(),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_agent.llm.client import ModelClient
 
 CONNECT_S = 2.0
-ANSWER_S = 8.0
+ANSWER_S = 5.0
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tui_agent.agent.consent import Consent
 from tui_agent.agent.doctor.facts import IndexFacts, StoreFacts
 from tui_agent.memory.backup import indexed_ids
 from tui_agent.memory.connection import StoreError, connect, explained
+from tui_agent.memory.holding import is_running
 from tui_agent.memory.restoring import unfinished
-from tui_agent.project import Project
+from tui_agent.memory.shredding import STALE_INDEX
+from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Settings, is_this_machine
 
 
@@ -61,14 +63,16 @@ def _vectors(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:
     return live, {str(identity): int(count) for identity, count in rows}
 
 
-def look_at_index(project: Project, settings: Settings, database: Path) -> IndexFacts:
+def look_at_index(project: Project, paths: UserPaths, settings: Settings, database: Path) -> IndexFacts:
     """Chroma's folder and who owns it."""
     chroma = settings.chroma
     if project.vector_dir.is_symlink():
         return IndexFacts("link", chroma.mode)
     if chroma.mode == "http":
-        allowed = is_this_machine(chroma.host) or settings.allow_remote
-        return IndexFacts("none", "http", remote_host=f"{chroma.host}:{chroma.port}", remote_allowed=allowed)
+        allowed = Consent(paths, settings).allows_machine(chroma.host)
+        where = f"{chroma.host}:{chroma.port}"
+        elsewhere = not is_this_machine(chroma.host)
+        return IndexFacts("none", "http", remote_host=where, remote_allowed=allowed, elsewhere=elsewhere)
     note = _note(project.lock_path)
     pid = note.get("pid")
     pid = pid if isinstance(pid, int) else 0
@@ -79,7 +83,7 @@ def look_at_index(project: Project, settings: Settings, database: Path) -> Index
         "held" if held else "none",
         chroma.mode,
         pid=pid,
-        alive=held or _alive(pid),
+        alive=held or is_running(pid),
         busy=busy,
         crashes=(crashes if isinstance(crashes, int) else 0) + bool(busy and not held),
     )
@@ -91,7 +95,17 @@ def look_at_index(project: Project, settings: Settings, database: Path) -> Index
     ids = indexed_ids(project.vector_dir)
     if ids is None:
         return replace(look, state="unreadable")
-    return replace(look, state="ready", size=len(ids), gone=len(ids - _live_ids(database)))
+    gone = len(ids - _live_ids(database))
+    return replace(look, state="ready", size=len(ids), gone=gone, emptied=not _deletion_waits(database))
+
+
+def _deletion_waits(path: Path) -> bool:
+    try:
+        with contextlib.closing(_open(path)) as connection:
+            sql = "SELECT 1 FROM upkeep WHERE name = ?"
+            return connection.execute(sql, (STALE_INDEX,)).fetchone() is not None
+    except (StoreError, sqlite3.Error):
+        return False
 
 
 def _live_ids(path: Path) -> set[str]:
@@ -124,18 +138,6 @@ def _held(path: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0 or os.name != "posix":
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _size(path: Path) -> int:

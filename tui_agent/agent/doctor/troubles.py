@@ -95,6 +95,11 @@ TROUBLES: dict[str, Trouble] = {
         "If it should not: export NO_PROXY={host}",
     ),
     "server.closed": Trouble("broken", "Nothing answers at {url}.", "ollama serve, or tui-agent setup"),
+    "server.absent": Trouble(
+        "broken",
+        "Nothing answers at {url}, and Ollama is not installed on this machine.",
+        "Install it (https://ollama.com/download), or tui-agent setup",
+    ),
     "server.not_ollama": Trouble(
         "broken",
         "{error}",
@@ -230,11 +235,22 @@ TROUBLES: dict[str, Trouble] = {
     "index.gone": Trouble(
         "degraded", "The vector index holds {gone} facts that no longer live.", "tui-agent memory check --fix"
     ),
+    "index.deleted": Trouble(
+        "degraded",
+        "Something was deleted forever while another window held the vector index, so it may hold a deleted vector.",
+        "tui-agent memory check --fix",
+    ),
+    "index.exact": Trouble(
+        "degraded",
+        "Search by meaning goes exactly over the vectors in the database: {reason}",
+        "/reindex in the chat, or tui-agent memory reindex with the chat closed.",
+        when="The vector index cannot be used in this window: another one has it, or it is broken.",
+    ),
     "index.link": Trouble("broken", "{path} is a link, and the program writes only inside the project.", "rm {path}"),
     "index.remote": Trouble(
         "degraded",
         "The Chroma server {host} is not this machine, so it is not asked.",
-        "Set `allow_remote: true` in your config.yaml if vectors may go there, or chroma.mode: local.",
+        "tui-agent allow {machine}, if vectors of your facts may go there; or chroma.mode: local.",
     ),
     # -- files --
     "paths.link": Trouble("broken", "{path} is a link, and the program writes only inside the project.", "rm {path}"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.agent.events import Event
+from tui_agent.memory.types import RecallRecord
 
 JSON = dict[str, Any]
 
@@ -26,7 +27,7 @@ class ToolResult:
 
     ``text`` is what the model reads, ``summary`` the few words of the folded line. ``item_kind`` is the kind under
     which the result enters the working memory (empty: it does not), ``item_text`` the text kept there when it is
-    not ``text``. ``wrote`` is true only when something durable was written.
+    not ``text``. ``wrote`` is true only when something durable was written. ``found`` is what a search of memory found.
     """
 
     ok: bool
@@ -37,6 +38,7 @@ class ToolResult:
     source: str = ""
     wrote: bool = False
     events: tuple[Event, ...] = ()
+    found: RecallRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,8 @@ class _Handlers:
         if not fact:
             return failed("The fact is empty. Give one statement of the user.")
         kind = read_kind(args["category"]) if args.get("category") else None
-        importance = min(10, max(1, int(args.get("importance") or 5)))
+        given = args.get("importance")
+        importance = None if given is None else min(10, max(1, int(given)))
         statements = proposals_of(fact) or [fact]
         verdicts = [await self._admit(s, "remember", turn, kind=kind, importance=importance) for s in statements]
         return self._result(_unique(verdicts))
@@ -273,7 +274,7 @@ class _Handlers:
         if not record.items:
             return ToolResult(True, f"Nothing is remembered about {query!r}.", "0 hits")
         lines = [render_item(item) for item in record.items]
-        return ToolResult(True, "\n".join(lines), f"{len(lines)} hits", source=f"recall {query!r}")
+        return ToolResult(True, "\n".join(lines), f"{len(lines)} hits", source=f"recall {query!r}", found=record)
 
     async def search_history(self, args: JSON, turn: TurnContext) -> ToolResult:
         query = str(args.get("query") or "").strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tui_agent.agent.tools.base import Tool, ToolResult, TurnContext, failed
@@ -56,9 +57,7 @@ class Toolbox:
             return result
         text = head_and_tail(result.text, self._count, self.cap)
         kept = result.item_text or result.text
-        return ToolResult(
-            result.ok, text, result.summary, result.item_kind, kept, result.source, result.wrote, result.events
-        )
+        return replace(result, text=text, item_text=kept)
 
 
 def head_and_tail(text: str, count: Callable[[str], int], cap: int) -> str:

@@ -95,7 +95,7 @@ class StatusLines(Lines):
         )
         if not right and width < 80:
             right = Content.styled(self.help, "$quiet")
-        if status.server is not None and not status.server.local:
+        if status.server is not None and status.server.ready and not status.server.local:
             right = join(right, "  " if right else "", ("leaves this machine", "$warning"))
         return [spread(line, right, width)]
 
@@ -108,7 +108,8 @@ class StatusLines(Lines):
         if status.phase == "idle" and status.server is not None and not status.server.ready:
             return join(("○ no model yet", "$warning"), (" · /setup", "$act"))
         if status.phase == "idle":
-            speed = f" · {status.tokens_per_second:.0f} tok/s" if status.tokens_per_second else ""
+            quick = status.tokens_per_second or 0.0  # after a stall there is no speed worth a number
+            speed = f" · {quick:.0f} tok/s" if quick >= 0.5 else ""
             return join(("○ ready", "$quiet"), (speed, "$quiet"))
         if status.silent:
             return join((f"● no data for {age(self.now - status.since)}", "$warning"), (self._ways_out(), "$quiet"))

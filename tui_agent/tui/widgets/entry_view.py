@@ -107,6 +107,17 @@ class EntryView(ScrollView, can_focus=True):
         self._measure(len(self.entries) - 1)
         self._note_new()
 
+    def take_out(self, gone: Callable[[Entry], bool]) -> bool:
+        """Take out the entries for which ``gone`` holds, and keep the place; whether there were any."""
+        kept = [index for index, entry in enumerate(self.entries) if not gone(entry)]
+        if len(kept) == len(self.entries):
+            return False
+        self.entries = [self.entries[index] for index in kept]
+        self._heights = [self._heights[index] for index in kept]
+        self._settled = [self._settled[index] for index in kept]
+        self._measure(0)
+        return True
+
     def changed(self, entry: Entry) -> None:
         """Draw an entry anew after its content changed."""
         index = self._index(entry)
