@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -14,21 +15,25 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import MODEL, Shell
-from tui_agent.agent.doctor import look_files, look_server
 from tui_agent.agent.model_notes import ModelNotes
+from tui_agent.agent.stores import Stores
 from tui_agent.llm.embeddings import BuiltinEmbedder
+from tui_agent.llm.hardware import read_memory
 from tui_agent.llm.wire.backend import BackendModel
 from tui_agent.llm.wire.catalog import embed_model, model
 from tui_agent.llm.wire.scripted import ScriptedBackend
 from tui_agent.llm.wire.serve import WireServer
 from tui_agent.memory import restoring
+from tui_agent.memory.chroma_collection import open_client
+from tui_agent.memory.shredding import STALE_INDEX
+from tui_agent.memory.upkeep_store import UpkeepNotes
 from tui_agent.project import Project, UserPaths
+from tui_agent.settings import Settings
 
 
 def filled(shell: Shell) -> Project:
@@ -113,6 +118,25 @@ def give_vectors(project: Project, identity: str) -> None:
         )
 
 
+def bound_by_permissions() -> list[str]:
+    """What a command is started with so that permissions hold for it, even where the tests run as root."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may read and write everywhere")
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+
+
+def on_small_disk(folder: Path, size: str) -> list[str]:
+    """What a command is started with to see ``folder`` as a disk of its own, of that size."""
+    own = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    mount = f'mount -t tmpfs -o mode=0700,size={size} tmpfs "$1" && shift && exec "$@"'
+    inside = [*own, "sh", "-c", mount, "sh", str(folder)]
+    if shutil.which("unshare") is None or subprocess.run([*inside, "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount a small disk")
+    return inside
+
+
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<html>hi</html>"
 
 
@@ -154,6 +178,17 @@ def _proxy_broken(world: World) -> dict[str, Any]:
 
 @plants("server.closed")
 def _server_closed(world: World) -> dict[str, Any]:
+    program = world.root / "bin" / "ollama"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n", "utf-8")
+    program.chmod(0o755)
+    world.patch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    return {"host": f"127.0.0.1:{free_port()}"}
+
+
+@plants("server.absent")
+def _server_absent(world: World) -> dict[str, Any]:
+    world.patch.setenv("PATH", "")
     return {"host": f"127.0.0.1:{free_port()}"}
 
 
@@ -164,7 +199,6 @@ def _server_not_ollama(world: World) -> dict[str, Any]:
 
 @plants("server.slow")
 def _server_slow(world: World) -> dict[str, Any]:
-    world.patch.setattr(look_server, "ANSWER_S", 0.3)
     return {"host": world.listens(b"")}
 
 
@@ -239,6 +273,24 @@ def _database_corrupt(world: World) -> None:
     project.db_path.write_bytes(data)
 
 
+@plants("database.unusable")
+def _database_unusable(world: World) -> dict[str, Any]:
+    project = filled(world.shell)
+    give_vectors(project, ours())
+    project.db_path.chmod(0o000)
+    world.stack.callback(project.db_path.chmod, 0o600)
+    return {"inside": bound_by_permissions()}
+
+
+@plants("database.locked")
+def _database_locked(world: World) -> None:
+    project = filled(world.shell)
+    give_vectors(project, ours())
+    holder = world.stack.enter_context(contextlib.closing(sqlite3.connect(project.db_path)))
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+
+
 @plants("database.interrupted")
 def _database_interrupted(world: World) -> None:
     give_vectors(filled(world.shell), ours())
@@ -282,6 +334,18 @@ def _index_unreadable(world: World) -> None:
     (project.vector_dir / "chroma.sqlite3").write_bytes(b"SQLite format 3\0" + b"\x55" * 8000)
 
 
+@plants("index.deleted")
+def _index_deleted(world: World) -> None:
+    project = filled(world.shell)
+    give_vectors(project, ours())
+    client = open_client(project.vector_dir)
+    client.get_or_create_collection(f"pamiec-{project.id}", embedding_function=None)
+    client.close()
+    stores = Stores.open(project, Settings(), UserPaths.find())
+    UpkeepNotes(stores.db).set(STALE_INDEX, "a mark")
+    stores.close()
+
+
 @plants("index.link")
 def _index_link(world: World) -> None:
     project = filled(world.shell)
@@ -309,18 +373,21 @@ def _paths_kind(world: World) -> None:
 
 
 @plants("paths.write")
-def _paths_write(world: World) -> None:
+def _paths_write(world: World) -> dict[str, Any]:
     project = filled(world.shell)
     give_vectors(project, ours())
     project.memory_dir.chmod(0o500)
     world.stack.callback(project.memory_dir.chmod, 0o700)
-    if os.access(project.memory_dir, os.W_OK):  # root may write everywhere
-        real = os.access
+    return {"inside": bound_by_permissions()}
 
-        def access(path: Path, mode: int) -> bool:
-            return real(path, mode) and not (mode & os.W_OK and path == world.memory)
 
-        world.patch.setattr(look_files.os, "access", access)
+@plants("paths.read")
+def _paths_read(world: World) -> dict[str, Any]:
+    project = filled(world.shell)
+    give_vectors(project, ours())
+    project.logs_dir.chmod(0o000)
+    world.stack.callback(project.logs_dir.chmod, 0o700)
+    return {"inside": bound_by_permissions()}
 
 
 @plants("private.open")
@@ -332,14 +399,36 @@ def _private_open(world: World) -> None:
 
 
 @plants("disk.full")
-def _disk_full(world: World) -> None:
-    usage = SimpleNamespace(total=10**9, used=10**9 - 1, free=1)
-    world.patch.setattr(look_files.shutil, "disk_usage", lambda _: usage)
+def _disk_full(world: World) -> dict[str, Any]:
+    return {"inside": on_small_disk(world.root, "1m")}
+
+
+@plants("disk.tight")
+def _disk_tight(world: World) -> dict[str, Any]:
+    return {"inside": on_small_disk(world.root, "100m")}
+
+
+@plants("disk.forgets")
+def _disk_forgets(world: World) -> dict[str, Any]:
+    return {"inside": on_small_disk(world.root, "1g")}
 
 
 @plants("memory.small")
 def _memory_small(world: World) -> dict[str, Any]:
     return {"host": world.models(model(MODEL, size=10**14))}
+
+
+@plants("memory.tight")
+def _memory_tight(world: World) -> dict[str, Any]:
+    has = read_memory()
+    if has.graphics or not has.total:
+        pytest.skip("the graphics card has the memory")
+    return {"host": world.models(model(MODEL, size=has.total - 700_000_000))}
+
+
+@plants("settings.warning")
+def _settings_warning(world: World) -> None:
+    world.patch.setenv("TUI_AGENT_NUMCTX", "16384")
 
 
 @plants("settings.error")
@@ -372,10 +461,11 @@ def _terminal_letters(world: World) -> None:
 
 # What goes wrong together with a fault and is named on its own.
 ALONG = {
-    "address.port80": {"server.closed", "server.not_ollama"},
+    "address.port80": {"server.closed", "server.absent", "server.not_ollama"},
     "proxy.used": {"server.closed"},
     "paths.link": {"index.link"},
     "index.link": {"paths.link"},
     "index.unreadable": {"index.stale"},
+    "database.unusable": {"paths.read"},
     "terminal.dumb": {"terminal.colours"},
 }

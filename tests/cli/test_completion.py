@@ -40,6 +40,23 @@ def test_commands_below_a_group_are_completed() -> None:
     assert complete("help", "memory", "wh") == ["why"]
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("tui-agent models ", "show\tShow one model: size, window, abilities, how it calls tools, and …"),
+        ("tui-agent memo", "memory\tLook at what is remembered, and change it"),
+        ("tui-agent memory delete --", "--text\tTake this text out of everything, although no fact says it."),
+    ],
+)
+def test_each_completion_has_its_words_on_one_line(line: str, words: str) -> None:
+    env = {**os.environ, "_TUI_AGENT_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_agent"], env={**env, "_TYPER_COMPLETE_ARGS": line}, capture_output=True, text=True
+    )
+    assert words in done.stdout.splitlines()
+    assert all("\t" in each for each in done.stdout.splitlines())
+
+
 def test_options_of_the_chat_work_without_naming_it(shell: Shell) -> None:
     assert "--theme" in complete("--continue", "--th")
 

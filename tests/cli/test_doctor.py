@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,12 +31,24 @@ def good_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-def run(shell: Shell, *args: str, host: str | None = "", chat: str = MODEL, embed: str = "builtin") -> Ran:
-    """``tui-agent doctor --json``; ``host`` empty is the test's server, ``None`` leaves the flag out."""
+def run(
+    shell: Shell,
+    *args: str,
+    host: str | None = "",
+    chat: str = MODEL,
+    embed: str = "builtin",
+    inside: list[str] | None = None,
+) -> Ran:
+    """``tui-agent doctor --json``; ``host`` empty is the test's server, ``None`` leaves the flag out. ``inside`` starts
+    it as a process of its own, by that command."""
     where = () if host is None else ("--host", host or shell.server.url)
-    return shell.run(
-        "doctor", "-C", str(shell.root), *where, "--model", chat, "--embed-model", embed, *args, "--json"
-    )  # fmt: skip
+    command = ["doctor", "-C", str(shell.root), *where, "--model", chat, "--embed-model", embed, *args, "--json"]
+    if inside is None:
+        return shell.run(*command)
+    done = subprocess.run(
+        [*inside, sys.executable, "-m", "tui_agent", *command], capture_output=True, text=True, check=False
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def faults(ran: Ran) -> dict[str, dict[str, str]]:
@@ -152,6 +166,16 @@ def test_an_allowed_cloud_model_is_no_fault_and_is_said_to_leave_the_machine(wor
     ran = run(world.shell, **(PLANTED["consent.cloud"](world) or {}))
     assert "consent.cloud" not in faults(ran)
     assert "You allowed https://ollama.com to get what you write." in ran.out
+
+
+def test_an_allowed_chroma_server_is_no_fault_and_is_said_to_leave_the_machine(world: World) -> None:
+    assert world.shell.run("allow", "vectors.example.com").code == 0
+    PLANTED["index.remote"](world)
+    ran = run(world.shell)
+    assert faults(ran) == {}
+    assert "vectors.example.com:8000, which leaves this machine" in ran.out
+    assert "You allowed vectors.example.com:8000 to get the vectors of your facts." in ran.out
+    assert "Nothing you write leaves this machine." not in ran.out
 
 
 def test_the_built_in_engine_is_not_asked_for_a_server(world: World) -> None:

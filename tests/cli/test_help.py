@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -29,6 +30,26 @@ def test_every_command_has_examples_that_begin_with_its_name(shell: Shell, path:
     out = shell.run(*path, "--help").out
     assert "Examples:" in out
     assert f"tui-agent {' '.join(path)}" in out
+
+
+@pytest.mark.parametrize("path", commands(), ids=" ".join)
+def test_every_command_says_its_exit_codes_and_names_what_it_takes_as_a_manual_does(
+    shell: Shell, path: tuple[str, ...]
+) -> None:
+    out = shell.run(*path, "--help").out
+    if path != ("help",):
+        assert "Exit codes: 0 " in out
+    usage = out.partition("\n\n")[0]
+    assert not re.search(r"[{}<>]|\[\[", usage), usage
+    assert "<str>" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("group", ["models", "memory"])
+def test_the_commands_of_a_group_are_listed_with_whole_sentences(shell: Shell, group: str) -> None:
+    out = shell.run(group, "--help").out
+    assert "..." not in out.partition("\nCommands:")[2]
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_the_list_of_commands_is_grouped_and_its_sentences_are_whole(shell: Shell) -> None:

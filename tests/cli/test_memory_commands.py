@@ -413,7 +413,7 @@ def test_what_is_left_of_a_deletion_is_exit_code_one_with_its_place(desk: Desk) 
 def test_the_next_command_finishes_a_deletion_that_was_killed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     fact_id = desk.fact("My cat is called Filemon.", target=USER)
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     def act(stores: Stores) -> None:
@@ -524,6 +524,12 @@ def test_why_shows_the_block_as_it_was_sent_and_what_else_the_request_carried(de
             "date": "2026-11-30",
             "notes": ["rules.md was changed"],
             "skills": [{"name": "deploy", "text": "Use the blue script."}],
+            "put_away": {
+                "head": "[put away · x]",
+                "lines": [{"id": "0abcd", "line": "abcd log one (3)"}],
+                "more": 2,
+                "tokens": 9,
+            },
             "in_view": ["fact:abc"],
             "fixed": [{"name": "AGENTS.md", "hash": "12", "tokens": 7}],
         }
@@ -535,11 +541,12 @@ def test_why_shows_the_block_as_it_was_sent_and_what_else_the_request_carried(de
     data = desk.memory("why", answer, "--json").data
     assert data["as_sent"] == (
         '<data date="2026-11-30">\nrules.md was changed\n[fact · fff · m 1] We deploy from staging.\n'
+        "[put away · x]\nabcd log one (3)\n+2 more\n"
         '[skill "deploy"]\nUse the blue script.\n</data>'
     )
     assert data["tools"] == [{"name": "recall", "arguments": {"query": "x"}, "result": "[fact] y"}]
     text = desk.memory("why", answer).out
-    for part in ("skill deploy", "rules.md was changed", "AGENTS.md", "fact:abc", "recall"):
+    for part in ("skill deploy", "rules.md was changed", "AGENTS.md", "fact:abc", "recall", "abcd log one", "+2 more"):
         assert part in text
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from typing import Any
 
 import pytest
@@ -146,3 +148,42 @@ def test_ask_about_one_thing_goes_to_the_model(shell: Shell) -> None:
     ran = shell.ask("What do you remember about the deploy?")
     assert ran.out == "OK.\n"
     assert len(shell.server.chats) == 1
+
+
+def test_show_and_review_say_how_a_fact_can_be_checked(shell: Shell) -> None:
+    memory(shell, "add", "We use PostgreSQL 16")
+    fact = id_of(shell, "PostgreSQL")
+    shown = memory(shell, "show", fact[-4:])
+    assert "to check" in shown.out
+    assert "psql --version" in shown.out
+    assert "psql --version" in json.loads(memory(shell, "show", fact, "--json").out)["check"]
+    sql = "UPDATE memory SET confirmed_at = '2026-01-01 00:00:00', expires_at = NULL"
+    with contextlib.closing(sqlite3.connect(Project.open(shell.root).db_path)) as db, db:
+        db.execute(sql)
+    assert "to check: `psql --version`" in memory(shell, "review").out
+    assert "psql" in json.loads(memory(shell, "review", "--json").out)[0]["check"]
+
+
+def test_review_lists_lines_by_hand_every_month(shell: Shell) -> None:
+    memory(shell, "add", "We deploy on Fridays")
+    path = shell.root / ".agent-memory/knowledge/user.md"
+    path.write_text("- Works on routing (2026-01-05)\n", "utf-8")
+    (line,) = json.loads(memory(shell, "review", "--by-hand", "--json").out)
+    assert (line["text"], line["date"], line["file"]) == (
+        "Works on routing (2026-01-05)", "2026-01-05", "knowledge/user.md"
+    )  # fmt: skip
+    assert "2026-01-05  knowledge/user.md  Works on routing" in memory(shell, "review", "--by-hand").out
+    assert "in a month" in memory(shell, "review", "--by-hand", "--keep").err
+    assert json.loads(memory(shell, "review", "--by-hand", "--json").out) == []
+    assert memory(shell, "review", "--by-hand", "--unused").code == 2
+    assert memory(shell, "review", "--keep").code == 2
+
+
+def test_with_a_chroma_server_a_deletion_names_what_the_server_may_still_hold(shell: Shell) -> None:
+    memory(shell, "add", "We deploy on Fridays")
+    (shell.root / ".agent-memory/config.yaml").write_text("chroma:\n  mode: http\n", "utf-8")
+    ran = memory(shell, "delete", id_of(shell, "Fridays"), "--yes")
+    assert "The Chroma server" in ran.out
+    (shell.root / ".agent-memory/config.yaml").unlink()
+    memory(shell, "add", "We deploy on Mondays")
+    assert "The Chroma server" not in memory(shell, "delete", id_of(shell, "Mondays"), "--yes").out

@@ -147,6 +147,7 @@ def test_a_stopped_ollama_is_started_with_one_answer_and_stopped_with_the_app(ma
     screen = answer(terminal, "Start it now", "1")
     assert "Ollama is not running" in screen
     terminal.wait("ready")
+    assert "Nothing answers" not in terminal.text, "the notice of the start is out of date"
     talk(terminal)
     pid = machine.served()
     log = machine.folder / "home/state/logs/ollama.log"
@@ -303,3 +304,25 @@ def test_another_machine_is_asked_for_once_and_shown_as_leaving(machine: Machine
     again = machine.chat()
     again.wait("ready")
     assert "Your words would leave" not in again.text
+
+
+def test_a_second_window_keeps_the_server_and_the_last_one_out_stops_it(machine: Machine) -> None:
+    machine.has_script(models=[{**SMALL, "name": "qwen2.5-coder:7b"}])
+    machine.install()
+    first = machine.chat()
+    answer(first, "Start it now", "1")
+    first.wait("ready")
+    second, third = machine.chat(), machine.chat()
+    second.wait("ready")
+    third.wait("ready")
+    pid = machine.served()
+    assert first.leave() == 0
+    talk(second)
+    third.kill()
+    talk(second, "and still there?")
+    assert runs(pid)
+    assert second.leave() == 0
+    until(lambda: not runs(pid), "the last window ended the server")
+    log = (machine.folder / "home/state/logs/ollama.log").read_text("utf-8")
+    assert "2 others use it, and the last one out stops it" in log
+    assert "the last window that used this server is closed" in log

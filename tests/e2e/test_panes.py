@@ -205,3 +205,29 @@ def test_the_log_command_tells_every_move_of_the_working_memory(sample: Start, t
     lines = told.stdout.splitlines()
     for word in ("goal", "brought_back", "put_away"):
         assert any(word in line for line in lines), told.stdout + told.stderr
+
+
+def test_what_the_model_was_given_is_marked_and_what_was_put_away_is_named_to_it(sample: Start) -> None:
+    terminal = sample()
+    terminal.type("f2")
+    terminal.wait("t touch")
+    terminal.type("down", "down", "down", "f")
+    terminal.wait(on("COLD", "3 items", "repository.py"))
+    terminal.type("f3", "\x1b[H")  # to the first row
+    terminal.wait(on("COLD", "put away by hand · rests 3 steps more"))
+    assert "›" not in pane(terminal.text, "HOT")
+    terminal.type("f3")  # and back to writing
+    terminal.wait("to act on an item")
+    terminal.type("is the repository class asynchronous?", "enter")
+    terminal.wait("Certainly.")
+    terminal.wait(lambda text: re.search(r"[\d,]+ › ", pane(text, "HOT")) is not None)
+    terminal.wait(lambda text: re.search(r"recalled \d+ put away \d+", text) is not None)  # the budget bar
+    terminal.type("/context", "enter")
+    terminal.wait("You are the assistant")
+    terminal.type("\x1b[F")
+    terminal.wait("[put away · recall with an id shows one]")
+    terminal.wait(lambda text: re.search(r"[0-9a-z]{4} file .*repository.py.* \(\d+\)\s", text) is not None)
+    terminal.wait(lambda text: re.search(r"\+\d more", text) is not None)
+    terminal.type("esc")
+    terminal.wait(lambda text: "[put away ·" not in text)
+    assert terminal.leave() == 0

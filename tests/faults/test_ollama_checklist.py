@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 
 from tests.agent.conftest import Desk, Open, of
-from tests.faults.ollama_table import play, record, recorded, steady  # noqa: F401
+from tests.faults.old_sessions import old_session
+from tests.faults.ollama_table import on_disk, play, record, steady  # noqa: F401
+from tests.faults.on_screen import at, command
 from tui_agent.agent.events import PhaseChanged, TextDelta, ToolFinished
-from tui_agent.llm.client import ModelClient
 from tui_agent.llm.wire import faults
 from tui_agent.llm.wire.catalog import embed_model, model
-from tui_agent.llm.wire.script import Calls, Gate, Joined, Say, Script, Think, answer, call, calling
+from tui_agent.llm.wire.script import Calls, Done, Gate, Joined, Say, Script, Think, Wait, answer, call, calling
 
-NOT_SEEN = "nothing: the session never sends this"
-NO_ROW = "nothing"
+MODEL = "qwen2.5-coder:1.5b"
 READ = call("read_memory", {"path": "AGENTS.md"})
 
 
@@ -33,7 +31,7 @@ async def raw(desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def chat_body(**more: Any) -> dict[str, Any]:
-    return {"model": model().name, "messages": [{"role": "user", "content": "hi"}], **more}
+    return {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], **more}
 
 
 # -- 13.1 and 13.2: what arrives when, and byte for byte ---------------------------------------------------------------
@@ -41,7 +39,7 @@ def chat_body(**more: Any) -> dict[str, Any]:
 
 async def test_nothing_is_sent_before_the_first_chunk(desk: Desk) -> None:
     desk.backend.queue(Script("Port 8080.", load_delay=0.15, prompt_delay=0.15))
-    seen = await play(desk, "13.1", "headers held back until the first token; a slow load, then a slow prompt")
+    seen = await play(desk, "13.1a", "headers held back until the first token; a slow load, then a slow prompt")
     phases = [event.phase for event in of(seen.events, PhaseChanged)]
     assert phases.index("loading") < phases.index("reading") < phases.index("generating")
     sent = desk.server.chats[0]
@@ -49,11 +47,25 @@ async def test_nothing_is_sent_before_the_first_chunk(desk: Desk) -> None:
     assert sent.first_byte_at - sent.received_at >= 0.25
 
 
+async def test_a_call_is_held_back_until_it_is_whole_without_any_sign_of_life(desk: Desk) -> None:
+    desk.backend.queue(Script(Wait(0.2), Calls((READ,)), Wait(0.2), Done()), "Port 8080.")
+    seen = await play(desk, "13.1b", "a call that is held back until it is whole, and nothing else meanwhile")
+    assert [event.ok for event in of(seen.events, ToolFinished)] == [True]
+    first = desk.server.chats[0]
+    assert first.first_byte_at is not None
+    assert first.first_byte_at - first.received_at >= 0.2
+
+
 async def test_the_bytes_are_those_of_the_real_server(desk: Desk, raw: httpx.AsyncClient) -> None:
-    desk.backend.queue("a < b & c", calling(call("read_memory", {"path": "AGENTS.md"})))
+    desk.backend.queue("a < b & c", calling(READ))
     lines = (await raw.post("/api/chat", json=chat_body())).content.split(b"\n")
     assert rb"a \u003c b \u0026 c" in lines[0]
     assert lines[0].startswith(b'{"model":"qwen2.5-coder:1.5b","created_at":"')
+    assert b": " not in re.sub(rb'"[^"]*"', b"", lines[0])
+    assert json.loads(lines[-2])["message"]["content"] == ""
+    loaded = json.loads((await raw.post("/api/chat", json=chat_body(messages=[]))).content)
+    assert loaded["done_reason"] == "load"
+    assert not any(key.endswith(("_count", "_duration")) for key in loaded)
     body = chat_body(tools=[{"type": "function", "function": {"name": "read_memory"}}])
     called = json.loads((await raw.post("/api/chat", json=body)).content.split(b"\n")[0])
     assert re.fullmatch(r"call_[a-z0-9]{8}", called["message"]["tool_calls"][0]["id"])
@@ -87,7 +99,7 @@ VARIANTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "13.3o": ("503 three times", (faults.server_busy(), faults.server_busy(), faults.server_busy())),
     "13.3p": ("404 in the middle of a session: the model was removed", (faults.missing_model("qwen2.5-coder:1.5b"),)),
     "13.3q": ("400: the model cannot use tools", (faults.tools_unsupported("qwen2.5-coder"), "Port 8080.")),
-    "13.3r": ("400: the model cannot think", (faults.think_unsupported("qwen2.5-coder:1.5b"),)),
+    "13.3r": ("400: the model cannot think, although nobody asked it to", (faults.think_unsupported(MODEL),)),
     "13.3s": ("401 with a link for signing in", (faults.sign_in(),)),
     "13.3t": ("403 with an empty body", (faults.forbidden(),)),
     "13.3u": ("502 with a proxy's page", (faults.html_502(),)),
@@ -117,15 +129,30 @@ async def test_a_missing_model_has_three_wordings_and_one_sentence(
     show = (await raw.post("/api/show", json={"model": "nope"})).json()["error"]
     assert len({chat, embed, show}) == 3
     other = await open_desk(model="nope:latest")
-    seen = await play(other, "13.3v", "404 in three wordings: the model is not installed")
+    seen = await play(other, "13.3v", "404 to /api/show: the model was never installed")
     assert seen.end.exit_code == 4
+    embedding = await open_desk()
+    embedding.backend.installed.append(embed_model())
+    embedding.session._connection.given_embedder = None
+    await embedding.say("Is there a port?")
+    del embedding.backend.installed[-1]
+    await embedding.session.save_sentence("m1", "The server uses port 8080.")
+    seen = await play(embedding, "13.3x", "404 to /api/embed: the embedding model was removed meanwhile")
+    (told,) = [notice for notice in seen.notices if "by words alone" in notice]
+    assert "nomic-embed-text:latest is not installed" in told
+    assert seen.end.status == "answered"
 
 
-async def test_a_delete_is_answered_with_nothing(desk: Desk, raw: httpx.AsyncClient) -> None:
+async def test_a_model_that_another_program_deletes_is_missed_in_a_sentence(desk: Desk, raw: httpx.AsyncClient) -> None:
     desk.backend.installed.append(model("spare:1b"))
+    await desk.say("Is there a port?")
+    assert (await desk.session.switch_model("spare:1b")).ok
     gone = await raw.request("DELETE", "/api/delete", json={"model": "spare:1b"})
     assert (gone.status_code, gone.content) == (200, b"")
-    record("13.3w", "a delete, whose answer has no body", NOT_SEEN, NO_ROW)
+    seen = await play(desk, "13.3w", "another program deletes the model in use; the answer to that has no body")
+    assert "spare:1b is not installed" in seen.end.error
+    assert (await desk.session.switch_model(MODEL)).ok
+    assert desk.last(await desk.say("And now?")).status == "answered"
 
 
 # -- 13.4: state -------------------------------------------------------------------------------------------------------
@@ -146,20 +173,34 @@ async def test_a_runner_expires(desk: Desk) -> None:
     await play(desk, "13.4b", "the model's time is over between two messages")
 
 
-async def test_keep_alive_without_a_unit_is_refused(desk: Desk, raw: httpx.AsyncClient) -> None:
+async def test_keep_alive_without_a_unit_is_refused_by_the_server_and_never_sent(
+    open_desk: Open, desk: Desk, raw: httpx.AsyncClient
+) -> None:
     refused = await raw.post("/api/chat", json=chat_body(keep_alive="-1"))
     assert (refused.status_code, refused.json()["error"]) == (400, 'time: missing unit in duration "-1"')
-    record("13.4c", '400 for `keep_alive: "-1"`', NOT_SEEN, NO_ROW)
+    ours = await open_desk(keep_alive="-1")
+    seen = await play(ours, "13.4c", '400 for `keep_alive: "-1"`, which is what config.yaml says')
+    assert seen.end.status == "answered"
+    assert ours.body["keep_alive"] == -1
+    (row,) = await ours.session.core.client.ps()
+    assert row.expires_at > "2300"
 
 
 async def test_empty_messages_load_and_unload(desk: Desk) -> None:
+    await desk.session.start()
+    await desk.server.log.until(lambda log: any(one.body.get("messages") == [] for one in log.of("/api/chat")))
+    await desk.session.stop()
     await desk.say("Is there a port?")
-    client: ModelClient = desk.session.core.client
-    await client.load(model().name, desk.session.core.options)
-    assert len(await client.ps()) == 1
-    said = await desk.session.model_desk.unload(model().name)
-    assert await client.ps() == []
-    record("13.4d", "empty messages: load, and unload with `keep_alive: 0`", said, NO_ROW)
+    _, before, _ = await command(desk, "models", "ps", *at(desk))
+    assert MODEL in before
+    code, out, _ = await command(desk, "models", "unload", MODEL, *at(desk))
+    assert code == 0
+    _, _, after = await command(desk, "models", "ps", *at(desk))
+    assert "No model is loaded" in after
+    sent = [one.body for one in desk.server.log.of("/api/chat") if one.body.get("messages") == []]
+    assert [body.get("keep_alive") for body in sent] == ["30m", 0]
+    seen = f"`models unload`: {out.strip()} / `models ps`: {after.strip()}"
+    record("13.4d", "empty messages: loaded at the start, unloaded with `keep_alive: 0`", seen, on_disk(desk))
 
 
 async def test_a_load_is_given_up_when_the_client_goes(desk: Desk) -> None:
@@ -191,18 +232,28 @@ async def test_the_time_of_a_disconnect_is_kept(desk: Desk) -> None:
 # -- 13.5: what the server enforces ------------------------------------------------------------------------------------
 
 
-async def test_arguments_as_text_are_refused(desk: Desk, raw: httpx.AsyncClient) -> None:
-    poisoned = {"role": "assistant", "tool_calls": [{"function": {"name": "x", "arguments": "{}"}}]}
-    refused = await raw.post("/api/chat", json=chat_body(messages=[poisoned]))
+async def test_arguments_as_text_are_refused_and_never_sent(open_desk: Open) -> None:
+    poisoned = {"role": "assistant", "tool_calls": [{"function": {"name": "read_memory", "arguments": "{}"}}]}
+    asked = {"role": "user", "content": "And?"}
+    result = {"role": "tool", "tool_name": "read_memory", "content": "nothing"}
+    desk = await old_session(open_desk, asked, poisoned, result, {"role": "assistant", "content": "Yes."})
+    async with httpx.AsyncClient(base_url=desk.server.url, trust_env=False) as raw:
+        refused = await raw.post("/api/chat", json=chat_body(messages=[asked, poisoned]))
     assert refused.status_code == 400
     assert "closing '}'" in refused.json()["error"]
-    record("13.5a", "400 for arguments that are a string", NOT_SEEN, NO_ROW)
+    seen = await play(desk, "13.5a", "400 for arguments that are a string, as an old session has them")
+    assert seen.end.status == "answered"
 
 
-async def test_a_list_as_content_is_refused(desk: Desk, raw: httpx.AsyncClient) -> None:
-    refused = await raw.post("/api/chat", json=chat_body(messages=[{"role": "user", "content": [1]}]))
+async def test_a_list_as_content_is_refused_and_never_sent(open_desk: Open) -> None:
+    parts = {"role": "user", "content": [{"type": "text", "text": "And?"}, {"type": "text", "text": "Well?"}]}
+    desk = await old_session(open_desk, parts, {"role": "assistant", "content": "Yes."})
+    async with httpx.AsyncClient(base_url=desk.server.url, trust_env=False) as raw:
+        refused = await raw.post("/api/chat", json=chat_body(messages=[parts]))
     assert refused.status_code == 400
-    record("13.5b", "400 for content that is a list", NOT_SEEN, NO_ROW)
+    seen = await play(desk, "13.5b", "400 for content that is a list, as another program left it in a session")
+    assert seen.end.status == "answered"
+    assert "And?\nWell?" in [message.get("content") for message in desk.body["messages"]]
 
 
 async def test_the_server_drops_the_oldest_messages_and_we_never_let_it(
@@ -230,39 +281,6 @@ async def test_the_cached_prefix_is_counted(desk: Desk) -> None:
     assert seen.end.cached_tokens > 0.5 * seen.end.prompt_tokens
 
 
-# -- 13.6: embeddings --------------------------------------------------------------------------------------------------
-
-
-async def test_embeddings_have_the_servers_rules(desk: Desk, raw: httpx.AsyncClient) -> None:
-    desk.backend.installed += [embed_model(), embed_model("small-embed:latest", dimensions=64)]
-
-    async def embed(**body: Any) -> httpx.Response:
-        return await raw.post("/api/embed", json={"model": "nomic-embed-text", **body})
-
-    whole = (await embed(input=["a port"])).json()["embeddings"][0]
-    assert np.linalg.norm(whole) == pytest.approx(1, abs=1e-5)
-    record("13.6a", "vectors of length 1", "nothing: they are compared as they are", NO_ROW)
-    cut = (await embed(input=["a port"], dimensions=16)).json()["embeddings"][0]
-    assert len(cut) == 16
-    assert np.linalg.norm(cut) == pytest.approx(1, abs=1e-5)
-    record("13.6b", "`dimensions` cuts vectors and makes their length 1 again", NOT_SEEN, NO_ROW)
-    long = await embed(input=["word " * 9000], truncate=False)
-    assert (long.status_code, long.json()["error"]) == (400, "the input length exceeds the context length")
-    record("13.6c", "400 for a text that is too long, without truncating", "nothing: it is halved and asked for again",
-           NO_ROW)  # fmt: skip
-    desk.backend.fail_embed(400, "embedding contains NaN or Inf values")
-    assert (await embed(input=["odd"])).status_code == 400
-    record("13.6d", "400: NaN in a vector", "nothing: the text is varied, and else found by words alone", NO_ROW)
-    assert (await embed(input="")).json()["embeddings"] == []
-    record(
-        "13.6e", "nothing to embed: the model is loaded, no vectors", "nothing: this loads an embedding model", NO_ROW
-    )
-    other = await raw.post("/api/embed", json={"model": "small-embed", "input": ["a port"]})
-    assert len(other.json()["embeddings"][0]) == 64
-    assert len(whole) == 768
-    record("13.6f", "another embedding model has another size", "nothing: vectors of each model are kept apart", NO_ROW)
-
-
 # -- 13.7: odd bytes ---------------------------------------------------------------------------------------------------
 
 BYTES: dict[str, tuple[str, Script, str]] = {
@@ -278,33 +296,6 @@ async def test_odd_bytes_arrive_as_they_were_meant(desk: Desk, row: str) -> None
     injected, script, text = BYTES[row]
     desk.backend.queue(script)
     assert (await play(desk, row, injected)).text == text
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-EXPECTED = (
-    *(f"B{number}" for number in range(1, 35)),
-    *(f"D{number}" for number in range(44, 57)),
-    *(f"E{number}" for number in range(57, 65)),
-    *(f"F{number}" for number in range(65, 71)),
-    *(f"G{number}" for number in range(71, 78)),
-    *(f"H{number}" for number in range(78, 84)),
-    "13.1",
-    "13.2",
-    *(f"13.3{letter}" for letter in "abcdefghijklmnopqrstuvw"),
-    *(f"13.4{letter}" for letter in "abcdef"),
-    *(f"13.5{letter}" for letter in "abcd"),
-    *(f"13.6{letter}" for letter in "abcdef"),
-    *(f"13.7{letter}" for letter in "abcd"),
-)
-
-
-def test_every_row_is_in_the_table_and_each_is_written_by_a_test() -> None:
-    found = recorded()
-    assert list(found) == list(EXPECTED)
-    sources = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_ollama_*.py"))
-    assert [row for row in found if f'"{row}"' not in sources] == []
-    assert all(len(cells) == 4 and all(cells) for cells in found.values())
 
 
 async def test_a_turn_whose_text_and_call_come_in_one_packet_runs_the_call(desk: Desk) -> None:

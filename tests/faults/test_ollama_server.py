@@ -1,196 +1,111 @@
-"""Loading, streams and connections: what a model server does to them, and what the session makes of it."""
+"""Streams and connections: what a model server and the way to it do to them, and what the session makes of it."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import re
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.agent.conftest import Desk, Open, of
-from tests.faults.ollama_table import QUESTION, play, steady  # noqa: F401
+from tests.faults.ollama_table import QUESTION, Pauses, on_disk, plain, play, record, steady  # noqa: F401
+from tests.faults.on_screen import at, command, line_with, on_screen, until, warmed
 from tui_agent.agent.events import Notice, PhaseChanged, TextDelta, ToolStarted
+from tui_agent.llm.host import parse_host
 from tui_agent.llm.wire import faults
+from tui_agent.llm.wire.backend import BackendError
 from tui_agent.llm.wire.catalog import embed_model
 from tui_agent.llm.wire.script import Calls, Cut, Done, Fail, Gate, Joined, Raw, Say, Script, Stop, Wait, call
 from tui_agent.llm.wire.serve import LoopServer, WireServer
 
-# -- D: loading, reloading, memory -------------------------------------------------------------------------------------
-
-
-def phases(events: list[object]) -> list[str]:
-    return [event.phase for event in events if isinstance(event, PhaseChanged)]
-
-
-async def test_every_call_has_the_same_load_options(open_desk: Open) -> None:
-    desk = await open_desk(num_ctx=4096)
-    desk.backend.default = " ".join(f"Port {8080 + number}." for number in range(90))
-    for number in range(8):
-        await desk.say(f"Question {number}? " + "More words about it. " * 30)
-    await play(desk, "D44", "nine turns, some of them with a summary of older ones")
-    assert {record.body["options"]["num_ctx"] for record in desk.server.chats} == {4096}
-    assert any("summaris" in notice.text for notice in of(desk.heard, Notice)) or len(desk.server.chats) > 9
-    assert desk.backend.runners.reloads == 0
-
-
-async def test_a_new_window_is_told_before_it_reloads_the_model(desk: Desk) -> None:
-    await desk.say("Is there a port?")
-    loaded = desk.session.loaded
-    await desk.session.apply_settings(replace(loaded, settings=loaded.settings.model_copy(update={"num_ctx": 4096})))
-    told = [event.text for event in of(desk.heard, Notice)]
-    assert any("loads qwen2.5-coder:1.5b anew" in text for text in told)
-    await play(desk, "D45", "the window is changed in config.yaml while the app runs", also=told[-1])
-    assert desk.backend.runners.reloads == 1
-
-
-async def with_vectors(open_desk: Open, **flags: object) -> Desk:
-    """A session whose vectors come from the scripted server."""
-    desk = await open_desk(**flags)
-    if not any("embed" in one.name for one in desk.backend.installed):
-        desk.backend.installed.append(embed_model())
-    desk.session._connection.given_embedder = None
-    return desk
-
-
-async def test_vectors_come_from_a_model_of_their_own_with_the_same_options_each_time(open_desk: Open) -> None:
-    desk = await with_vectors(open_desk)
-    await desk.say("Is there a port?")
-    await play(desk, "D46", "vectors by an embedding model of the same server")
-    embeds = desk.server.log.of("/api/embed")
-    assert embeds
-    assert len({str(record.body["options"]) for record in embeds}) == 1
-    assert desk.backend.runners.reloads == 0
-
-
-async def test_two_models_that_push_each_other_out_are_told_once(open_desk: Open) -> None:
-    desk = await with_vectors(open_desk)
-    desk.backend.runners.max_loaded = 1
-    await desk.say("Is there a port?")
-    seen = await play(desk, "D47", "memory for one model only: chat and embedding model evict each other")
-    assert sum("do not fit" in notice for notice in seen.notices) == 1
-    assert desk.backend.runners.evictions > 1
-
-
-async def test_a_cold_start_is_waited_for_and_named(desk: Desk) -> None:
-    desk.backend.queue(Script("Port 8080.", load_delay=0.3))
-    seen = await play(desk, "D48", "a model that takes its time to load; nothing comes meanwhile, not even headers")
-    assert phases(seen.events).index("loading") < phases(seen.events).index("generating")
-
-
-async def test_a_load_is_never_given_up_by_the_client(desk: Desk) -> None:
-    desk.backend.queue(Script("Port 8080.", load_delay=0.4))
-    await play(desk, "D49", "a load longer than the time for connecting")
-    assert desk.backend.runners.aborted_loads == 0
-    assert len(desk.server.chats) == 1
-
-
-async def test_a_load_that_the_server_gives_up_names_the_setting(desk: Desk) -> None:
-    desk.backend.queue(faults.load_failure("timed out waiting for llama-server to start - "))
-    seen = await play(desk, "D50", "500: the server's own time for loading is over")
-    assert "OLLAMA_LOAD_TIMEOUT" in seen.end.error
-
-
-async def test_no_watchdog_ends_the_silence_before_the_first_token(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_agent.agent.waiting.STALL_S", 0.05)
-    desk.backend.queue(Script(Wait(0.3), "Port 8080."))
-    seen = await play(desk, "D51", "long silence while the prompt is read")
-    assert not [event for event in of(seen.events, PhaseChanged) if event.silent_s]
-    assert any("tokens" in event.detail for event in of(seen.events, PhaseChanged) if event.phase == "reading")
-
-
-async def test_a_model_that_was_unloaded_meanwhile_is_loaded_again(desk: Desk) -> None:
-    await desk.say("Is there a port?")
-    await desk.backend.unload("qwen2.5-coder:1.5b")
-    await play(desk, "D52", "the model was unloaded between two messages")
-    assert {record.body["keep_alive"] for record in desk.server.chats} == {"30m"}
-
-
-async def test_keep_alive_without_a_unit_goes_as_a_number(open_desk: Open) -> None:
-    desk = await open_desk(keep_alive=-1)
-    await play(desk, "D53", "`keep_alive: -1`, which is an error as text")
-    assert desk.body["keep_alive"] == -1
-
-
-async def test_an_answer_that_only_says_loaded_is_asked_for_again(desk: Desk) -> None:
-    desk.backend.queue(faults.load_reply(), "Port 8080.")
-    await play(desk, "D54", "an empty answer with the reason `load`, once")
-    assert len(desk.server.chats) == 2
-
-
-async def test_a_crashed_runner_gets_one_more_try(desk: Desk) -> None:
-    desk.backend.queue(faults.runner_died(), "Port 8080.")
-    assert desk.last(await desk.say("Is there a port?")).text == "Port 8080."
-    desk.backend.queue(faults.runner_died(), faults.runner_died())
-    seen = await play(desk, "D55", "500: the runner has died, twice")
-    assert "num_ctx: 4096" in seen.end.error
-    assert seen.end.exit_code == 5
-
-
-async def test_a_full_queue_is_waited_for_three_times(desk: Desk) -> None:
-    desk.backend.queue(faults.server_busy(), faults.server_busy(), "Port 8080.")
-    assert desk.last(await desk.say("Is there a port?")).text == "Port 8080."
-    desk.backend.queue(*(faults.server_busy() for _ in range(3)))
-    seen = await play(desk, "D56", "503 three times: the queue is full")
-    assert seen.end.error_kind == "server_busy"
-
+READ = call("read_memory", {"path": "AGENTS.md"})
 
 # -- E: streams that stall, end or corrupt -----------------------------------------------------------------------------
 
 
 async def test_an_end_without_done_keeps_the_text_and_runs_no_calls(desk: Desk) -> None:
-    desk.backend.queue(Script("It is port ", Calls((call("read_memory", {"path": "AGENTS.md"}),)), Stop()))
+    desk.backend.queue(Script("It is port ", Calls((READ,)), Stop()))
     seen = await play(desk, "E57", "text and a call, then the stream ends without its last object")
-    assert seen.end.status == "incomplete"
+    assert (seen.end.status, seen.text.strip()) == ("incomplete", "It is port")
     assert not of(seen.events, ToolStarted)
+    assert (await desk.session.transcript())[-1].status == "partial"
 
 
-async def test_a_stall_is_named_and_left_to_the_user(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stall_is_named_and_left_to_the_user(open_desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = await open_desk()
+    async with on_screen(desk) as (app, pilot):
+        await warmed(desk, app, pilot)
+        monkeypatch.setattr("tui_agent.agent.waiting.STALL_S", 0.05)
+        desk.backend.queue(Script("It is port ", Gate()))
+        app.chat.send(QUESTION)
+        words = re.compile(r"no data for \d+ s · esc stop · alt\+r ask again")
+        await until(pilot, lambda: words.search(line_with(app, "no data")), "the stall is named")
+        found = words.search(line_with(app, "no data"))
+        assert found is not None
+        await pilot.pause(0.2)
+        assert app.chat.running
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.chat.running, "stopped")
+        assert line_with(app, "It is port")
+        mark = line_with(app, "stopped")
+        assert mark
+    shown = f"{plain(found[0], '')}, then esc: “It is port” {mark[mark.index('stopped') :].split('│')[0].strip()}"
+    record("E58", "silence in the middle of the answer; the user stops it", shown, on_disk(desk))
+
+
+async def test_silence_while_a_call_is_written_ends_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_agent.agent.waiting.STALL_S", 0.05)
-    desk.backend.queue(Script("It is port ", Gate()))
-    said: list[PhaseChanged] = []
-
-    async def stop_when_named() -> None:
-        while not any(phase.silent_s for phase in said):
-            await asyncio.sleep(0.01)
-        await desk.session.stop()
-
-    watcher = asyncio.create_task(stop_when_named())
-    send = desk.session.send
-
-    def listened(text: str, **more: object) -> object:
-        async def events() -> object:
-            async for event in send(text, **more):  # type: ignore[arg-type]
-                if isinstance(event, PhaseChanged):
-                    said.append(event)
-                yield event
-
-        return events()
-
-    monkeypatch.setattr(desk.session, "send", listened)
-    seen = await play(
-        desk,
-        "E58",
-        "silence in the middle of the answer; the user stops it",
-        also="no data for 20 s · esc stop · alt+r ask again",
-    )
-    await watcher
-    assert seen.end.status == "stopped"
-    assert seen.text.strip() == "It is port"
+    desk.backend.queue(Script("I look.", Wait(0.4), Calls((READ,))), "Port 8080.")
+    seen = await play(desk, "E58b", "silence in the middle of the answer, then data again")
+    phases = [(event.phase, event.silent_s > 0) for event in of(seen.events, PhaseChanged)]
+    stalled = phases.index(("generating", True))
+    assert ("generating", False) in phases[stalled:]
+    assert seen.text == "I look.\n\nPort 8080."
 
 
 async def test_a_model_in_a_loop_is_stopped(desk: Desk) -> None:
     desk.backend.default = lambda request: Script(*(Say("port ") for _ in range(2000)))
     seen = await play(desk, "E59", "the same word for ever")
     assert any("repeated itself" in notice for notice in seen.notices)
+    assert len(seen.text) < 2000
     assert 0 < desk.body["options"]["num_predict"] <= 2048
+    assert desk.server.chats[-1].outcome == "disconnected"
+
+
+async def test_a_job_for_json_names_it_and_does_not_read_on_for_ever(open_desk: Open) -> None:
+    left = await open_desk(check_saves=False)
+    left.backend.queue("Good.")
+    await left.say("We agreed to go with Redis Streams for the job queue.")
+    await left.session.close()
+    left.backend.when(lambda request: request.format is not None, Script(*(Say("\n" * 50) for _ in range(1000))))
+    desk = await open_desk(interactive=True, extract_after_turns=1, check_saves=False, watch=False)
+    desk.session.learner.lull_s = desk.session.learner.quiet_s = 0.01
+    await desk.session.start()
+    await desk.server.log.until(
+        lambda log: any(one.body.get("format") and one.outcome == "disconnected" for one in log.of("/api/chat"))
+    )
+    job = next(one for one in desk.server.log.of("/api/chat") if one.body.get("format"))
+    assert "JSON" in job.messages[-1]["content"]
+    assert 0 < job.body["options"]["num_predict"] <= 2048
+    desk.session.learner.quiet_s = 60.0
+    await play(desk, "E59b", "newlines for ever in answer to a job for JSON in the background, then a question")
 
 
 async def test_blank_lines_and_next_line_characters_do_no_harm(desk: Desk) -> None:
-    desk.backend.queue(Script(Say("Port"), Raw((b"\n", b"\r\n\n")), Say("\u0085 8080.")))
-    seen = await play(desk, "E60", "blank lines between the objects, and a raw U+0085 in the text")
-    assert seen.text == "Port\u0085 8080."
+    desk.backend.queue(Script(Say("Port"), Raw((b"\n", b"\r\n\n")), Say("\u0085\u2028 8080.")))
+    seen = await play(desk, "E60", "blank lines between the objects, a raw U+0085 and a U+2028 in the text")
+    assert seen.text == "Port\u0085\u2028 8080."
+
+
+async def test_a_line_that_is_no_json_ends_the_answer_in_a_sentence(desk: Desk) -> None:
+    desk.backend.queue(faults.broken_json("It is port"), "Port 8080.")
+    seen = await play(desk, "E60b", "a line that is not JSON in the middle")
+    assert seen.end.status == "incomplete"
+    assert "Send it again" in seen.end.error
+    assert desk.last(await desk.say("And now?")).text == "Port 8080."
 
 
 async def test_characters_cut_by_the_network_are_whole_again(desk: Desk) -> None:
@@ -220,9 +135,11 @@ async def test_a_server_that_died_is_a_sentence_with_the_address(desk: Desk) -> 
     await desk.say("Is there a port?")
     await desk.server.stop()
     seen = await play(desk, "E63", "the server is gone when the message is sent")
-    assert seen.end.exit_code == 3
+    assert (seen.end.status, seen.end.error_kind, seen.end.exit_code) == ("failed", "server_unreachable", 3)
     assert desk.server.url in seen.end.error
+    assert desk.session.stores.history.messages(desk.session.id)[-1].content == QUESTION
     await desk.server.start()
+    assert desk.last(await desk.say("And now?")).status == "answered"
 
 
 async def test_a_bind_all_address_means_this_machine(open_desk: Open, server: WireServer) -> None:
@@ -230,6 +147,8 @@ async def test_a_bind_all_address_means_this_machine(open_desk: Open, server: Wi
     desk = await open_desk(host=f"0.0.0.0:{port}")
     await play(desk, "E64", "OLLAMA_HOST=0.0.0.0, which no client can talk to on Windows")
     assert desk.session.server.url == f"http://127.0.0.1:{port}"
+    other = await open_desk(host=f"[::]:{port}")
+    assert other.last(await other.say("Is there a port?")).status == "answered"
 
 
 # -- F: connection and environment -------------------------------------------------------------------------------------
@@ -238,6 +157,8 @@ async def test_a_bind_all_address_means_this_machine(open_desk: Open, server: Wi
 async def test_the_other_loopback_address_is_tried_and_the_url_is_named(
     open_desk: Open, server: WireServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert parse_host("").url == "http://127.0.0.1:11434"
+
     async def only_one(host: object) -> set[str]:
         return {"127.0.0.1"}
 
@@ -247,8 +168,25 @@ async def test_the_other_loopback_address_is_tried_and_the_url_is_named(
     assert desk.last(await desk.say("Is there a port?")).status == "answered"
     await desk.server.stop()
     seen = await play(desk, "F65", "`localhost`, and nothing listens there any more")
-    assert f":{port}" in seen.end.error
+    assert f"http://localhost:{port} (also tried http://[::1]:{port})" in seen.end.error
     await desk.server.start()
+
+
+async def test_a_server_on_the_other_family_alone_is_found(open_desk: Open, server: WireServer) -> None:
+    other = LoopServer(server.app, host="::1")
+    try:
+        await other.start()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    try:
+        port = other.url.rsplit(":", 1)[1]
+        desk = await open_desk(host=f":{port}")
+        seen = await play(desk, "F65b", "nothing given but a port: the server listens on ::1 only")
+        assert seen.end.status == "answered"
+        assert desk.session.server.url == f"http://[::1]:{port}"
+        await desk.session.close()
+    finally:
+        await other.stop()
 
 
 async def test_in_a_container_the_hosts_name_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +202,23 @@ async def test_proxy_variables_do_not_touch_this_machine(open_desk: Open, monkey
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    await play(await open_desk(), "F67", "HTTP_PROXY and ALL_PROXY point to a proxy that does not answer")
+    seen = await play(await open_desk(), "F67", "HTTP_PROXY and ALL_PROXY point to a proxy that does not answer")
+    assert seen.end.status == "answered"
+
+
+async def test_a_socks_proxy_does_not_break_the_start(desk: Desk) -> None:
+    desk.backend.queue("Port 8080.")
+    proxies = dict.fromkeys(("ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"), "socks5://127.0.0.1:9")
+    given = at(desk, "--model", "qwen2.5-coder:1.5b", "--embed-model", "none")
+    code, out, err = await command(desk, "ask", *given, QUESTION, env={**proxies, "NO_PROXY": "", "no_proxy": ""})
+    assert (code, out.strip()) == (0, "Port 8080.")
+    (row,) = desk.session.stores.history.sessions(limit=10)[:1]
+    stored = desk.session.stores.history.messages(row.id)
+    assert [one.content for one in stored] == [QUESTION, "Port 8080."]
+    kept = ", ".join(
+        f"{'answer' if one.role == 'assistant' else one.role} {one.status} “{one.content}”" for one in stored
+    )
+    record("F67b", "`tui-agent ask` with ALL_PROXY=socks5://…, which breaks the import of ollama", f"{out} {err}", kept)
 
 
 async def test_a_path_before_the_api_is_kept(open_desk: Open, server: WireServer) -> None:
@@ -272,7 +226,8 @@ async def test_a_path_before_the_api_is_kept(open_desk: Open, server: WireServer
     await behind.start()
     try:
         desk = await open_desk(host=f"{behind.url}/ollama")
-        await play(desk, "F68", "a server behind a path, http://h/ollama")
+        seen = await play(desk, "F68", "a server behind a path, http://h/ollama")
+        assert seen.end.status == "answered"
         assert desk.session.server.url.endswith("/ollama")
         await desk.session.close()
     finally:
@@ -287,15 +242,35 @@ async def test_a_cloud_model_without_an_account_shows_how_to_sign_in(desk: Desk)
     assert len(desk.server.chats) == 1
 
 
-async def test_an_overloaded_cloud_is_waited_for_and_named(desk: Desk) -> None:
+async def test_embedding_through_the_cloud_without_an_account_is_told_and_words_go_on(open_desk: Open) -> None:
+    desk = await open_desk()
+    desk.backend.installed.append(embed_model())
+    desk.session._connection.given_embedder = None
+    link = {"signin_url": "https://ollama.com/connect?name=host&key=abc"}
+    desk.backend.refuse_embed(lambda inputs: BackendError(401, "unauthorized", extra=link))
+    await desk.session.save_sentence("m1", "The server uses port 8080.")
+    seen = await play(desk, "F69b", "the same for every request to embed")
+    (told,) = [notice for notice in seen.notices if "found by words alone" in notice]
+    assert "ollama signin" in told
+    assert seen.end.status == "answered"
+    texts = [str(one.body["input"]) for one in desk.server.log.of("/api/embed")]
+    assert len(set(texts)) == len(texts)
+    await desk.say("And what else?")
+    assert len(desk.server.log.of("/api/embed")) == len(texts)
+
+
+async def test_an_overloaded_cloud_is_waited_for_and_named(desk: Desk, steady: Pauses) -> None:  # noqa: F811
     desk.backend.queue(*(Script(Fail(503, "the service is overloaded, try again later")) for _ in range(3)))
     seen = await play(desk, "F70", "503 of the cloud, three times")
     assert "cloud service" in seen.end.error
+    assert "its queue is full" not in seen.end.error
     assert len(desk.server.chats) == 3
+    assert steady.seconds[0] < steady.seconds[1]
 
 
 async def test_lines_that_arrive_together_are_read_one_by_one(desk: Desk) -> None:
     desk.backend.queue(Script(Joined((Say("Port "), Say("8080."))), Done()), Script("No", Cut(False)))
-    events = await desk.say(QUESTION)
+    events: list[Any] = await desk.say(QUESTION)
     assert "".join(event.text for event in of(events, TextDelta)) == "Port 8080."
     assert desk.last(await desk.say("Really?")).status == "incomplete"
+    assert not of(events, Notice)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tui_agent.llm.errors import ServerUnreachable
 from tui_agent.llm.host import parse_host
-from tui_agent.llm.serving import OllamaServer, ollama_program
+from tui_agent.llm.keeper import MARK, mark, marks, unmark
+from tui_agent.llm.serving import OllamaServer, ServerUse, ollama_program, uses_of
 
 SLEEPS = "import os, sys, time; print('host', os.environ['OLLAMA_HOST'], *sys.argv[1:], flush=True); time.sleep(60)"
 
@@ -24,7 +28,7 @@ def program(folder: Path, code: str) -> str:
 
 
 def ours(folder: Path, code: str, host: str = "127.0.0.1:11999") -> OllamaServer:
-    return OllamaServer(program(folder, code), parse_host(host), folder / "logs/ollama.log")
+    return OllamaServer(program(folder, code), parse_host(host), folder / "logs/ollama.log", folder / "servers")
 
 
 def children(pid: int) -> list[int]:
@@ -114,7 +118,7 @@ async def test_cancelling_the_start_stops_the_program(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
-    server = OllamaServer(str(tmp_path / "nowhere"), parse_host(""), tmp_path / "ollama.log")
+    server = OllamaServer(str(tmp_path / "nowhere"), parse_host(""), tmp_path / "ollama.log", tmp_path / "servers")
 
     async def never() -> bool:
         return False
@@ -127,3 +131,129 @@ def test_the_program_is_found_on_the_path(tmp_path: Path) -> None:
     assert ollama_program({"PATH": ""}) == ""
     found = program(tmp_path, SLEEPS)
     assert ollama_program({"PATH": str(tmp_path)}) == found
+
+
+# -- several windows on one server -------------------------------------------------------------------------------------
+
+HOST = parse_host("127.0.0.1:11999")
+HOLDS = (
+    "import sys, time; from pathlib import Path; from tui_agent.llm.keeper import mark; "
+    "kept = mark(Path(sys.argv[1])); print('holds', flush=True); time.sleep(60)"
+)
+
+
+async def begun(server: OllamaServer) -> int:
+    """Start it; the process id of the program."""
+
+    async def answers() -> bool:
+        return server.log_path.exists() and "host" in server.log_path.read_text("utf-8")
+
+    await server.start(answers)
+    assert server.pid is not None
+    (child,) = children(server.pid)
+    return child
+
+
+def holder(folder: Path) -> subprocess.Popen[bytes]:
+    """Another process that uses the server until it is killed."""
+    other = subprocess.Popen([sys.executable, "-c", HOLDS, str(folder)], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"holds\n"
+    return other
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], bool], limit_s: float = 10.0) -> None:
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
+
+
+def until_gone(pid: int) -> None:
+    until(lambda: not is_running(pid))
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+async def test_the_window_that_started_it_leaves_it_to_another_and_the_last_one_out_stops_it(tmp_path: Path) -> None:
+    server = ours(tmp_path, SLEEPS)
+    second, third = ServerUse(tmp_path / "servers"), ServerUse(tmp_path / "servers")
+    second.begin(parse_host("http://localhost:11999"))
+    child = await begun(server)
+    third.begin(HOST)
+    server.stop()
+    until(lambda: "2 others use it, and the last one out stops it" in server.log_path.read_text("utf-8"))
+    second.end()
+    second.end()
+    await asyncio.sleep(0.1)
+    assert is_running(child)
+    third.end()
+    until_gone(child)
+    log = server.log_path.read_text("utf-8")
+    assert "the window that started this server is closed; 2 others use it, and the last one out stops it" in log
+    assert "the last window that used this server is closed, so it is stopped" in log
+    assert list((tmp_path / "servers").rglob(f"*{MARK}")) == []
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+async def test_a_second_window_that_is_killed_keeps_nothing_running(tmp_path: Path) -> None:
+    server = ours(tmp_path, SLEEPS)
+    other = holder(uses_of(tmp_path / "servers", HOST))
+    child = await begun(server)
+    server.stop()
+    assert is_running(child)
+    other.kill()
+    other.communicate()
+    until_gone(child)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+async def test_what_a_killed_window_left_behind_does_not_count(tmp_path: Path) -> None:
+    stale = uses_of(tmp_path / "servers", HOST) / f"1-00000000{MARK}"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    server = ours(tmp_path, SLEEPS)
+    child = await begun(server)
+    server.stop()
+    assert not is_running(child)
+    assert not stale.exists()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+async def test_a_window_on_another_port_does_not_count(tmp_path: Path) -> None:
+    other = ServerUse(tmp_path / "servers")
+    other.begin(parse_host("127.0.0.1:11998"))
+    server = ours(tmp_path, SLEEPS)
+    child = await begun(server)
+    server.stop()
+    assert not is_running(child)
+    other.end()
+
+
+def test_uses_are_private_counted_while_they_last_and_only_of_this_machine(tmp_path: Path) -> None:
+    folder = uses_of(tmp_path, HOST)
+    first, second = mark(folder), mark(folder)
+    assert first is not None
+    assert second is not None
+    assert len(marks(folder)) == 2
+    assert folder.stat().st_mode & 0o077 == 0
+    unmark(first)
+    assert len(marks(folder)) == 1
+    unmark(second)
+    assert marks(folder) == []
+    far = ServerUse(tmp_path)
+    far.begin(parse_host("http://box:11999"))
+    assert marks(folder) == []
+
+
+def test_a_use_that_cannot_be_written_down_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "servers").write_text("a file in the way", "utf-8")
+    use = ServerUse(tmp_path / "servers")
+    use.begin(HOST)
+    use.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from fake_desk import FakeDesk
 from fake_upkeep import FakeUpkeep
@@ -614,6 +614,9 @@ class FakeSession(FakeUpkeep):
     async def set_goal(self, text: str) -> ActionResult:
         self.goal = text
         return self._did("set_goal", text, text="Goal set.")
+
+    async def offer_tools(self, how: Literal["on", "off", "once"]) -> ActionResult:
+        return self._did("offer_tools", how, text=f"Tools: {how}.", undo=False)
 
     async def reindex(self) -> ActionResult:
         return self._did("reindex", text="4 facts are in the vector index.")

@@ -33,6 +33,7 @@ class FakeUpkeep:
     concerns: Mapping[str, str] = MappingProxyType({})
     saved: Mapping[str, str] = MappingProxyType({})
     unused_facts: tuple[Inspection, ...] = ()
+    lines_by_hand: tuple[Inspection, ...] = ()
 
     def _did(self, verb: str, *what: str, text: str = "", undo: bool = True) -> ActionResult:
         raise NotImplementedError
@@ -49,6 +50,8 @@ class FakeUpkeep:
             waiting=tuple(self.waiting),
             unused=self.unused_facts,
             fetchable=(),
+            by_hand=self.lines_by_hand,
+            by_hand_total=len(self.lines_by_hand),
             live=len(self.facts),
             rows=len(self.facts) + 2,
             health="4 of 6 rows live",

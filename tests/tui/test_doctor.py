@@ -48,6 +48,7 @@ async def test_only_faults_are_shown_when_asked_and_all_again() -> None:
         assert "Python 3.11.7" in screen_text(app)
         await pilot.press("a")
         await wait_until(pilot, lambda: "Python 3.11.7" not in screen_text(app))
+        await wait_until(pilot, lambda: app.screen.query_one(".panel").size.height < 20, "no tall, empty panel")
         await pilot.press("a")
         await wait_until(pilot, lambda: "Python 3.11.7" in screen_text(app))
 

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MEDIUM, NARROW, WIDE, driven, notices, screen_text, wait_until
+from conftest import MEDIUM, NARROW, WIDE, conversation, driven, notices, screen_text, wait_until
 from fake_session import FakeSession
 from textual.pilot import Pilot
 
+from tui_agent.agent.events import Notice
 from tui_agent.agent.firstrun import Act, FirstRun, Surroundings
 from tui_agent.agent.views import ServerStatus
 from tui_agent.llm.hardware import GB, Memory
+from tui_agent.llm.ollama_files import LocalModel
 from tui_agent.llm.types import ModelInfo
 from tui_agent.tui import commanding
 from tui_agent.tui.app import TuiAgentApp
@@ -127,17 +130,25 @@ async def test_enter_answers_the_highlighted_row() -> None:
 async def test_a_download_shows_its_progress_and_x_stops_it() -> None:
     async with asked(EMPTY, NARROW) as (app, pilot, hands):
         hands.go.clear()
-        await pilot.press("1")
+        await pilot.press("2")
         await wait_until(pilot, lambda: "25%" in screen_text(app))
         shown = screen_text(app)
         assert "1.20 of 4.70 GB" in shown
+        assert "━" in shown
+        assert "─── " in shown, "what is left of the bar"
         assert "x stop" in shown
-        await pilot.press("2")
+        assert "esc stop" in shown
+        await pilot.press("3")
         assert len(hands.acts) == 1
         await pilot.press("x")
         await wait_until(pilot, lambda: "What was downloaded stays" in screen_text(app))
         assert hands.cancelled == 1
         assert isinstance(app.screen, SetupScreen)
+        assert "esc close" in screen_text(app)
+        hands.go.set()
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: len(hands.acts) == 2)
+        assert hands.acts[0] == hands.acts[1], "enter goes on with what was stopped"
 
 
 async def test_escape_stops_what_is_going_on_first_and_closes_then() -> None:
@@ -246,6 +257,17 @@ async def test_quitting_in_the_instant_the_question_opens_is_no_error(monkeypatc
         await wait_until(pilot, lambda: session.closed)
 
 
+@pytest.mark.parametrize("part", ["#page", "#list", "#progress"])
+async def test_quitting_while_the_parts_of_the_question_go_is_no_error(part: str) -> None:
+    async with asked() as (app, pilot, _):
+        screen = app.screen
+        assert isinstance(screen, SetupScreen)
+        await screen.query_one(part).remove()
+        screen.show()
+        await pilot.pause()
+        assert not screen.has_parts
+
+
 async def test_setup_says_when_there_is_nothing_to_do() -> None:
     session = FakeSession()
     session.setup = FakeSetUp(session, READY)
@@ -273,3 +295,52 @@ async def test_choosing_a_cloud_model_asks_before_anything_is_sent() -> None:
         assert hands.model == "big-cloud"
         await pilot.press("1")
         await wait_until(pilot, lambda: hands.acts == [Act("allow", "https://ollama.com")])
+
+
+async def test_the_notice_that_nothing_answers_goes_once_something_does_and_comes_back_with_the_trouble() -> None:
+    async with asked() as (app, pilot, hands):
+        hands.session.emit(Notice("error", "Nothing answers at http://127.0.0.1:11434.", key="server"))
+        hands.session.emit(Notice("warning", "The theme is unknown.", key="theme"))
+        await wait_until(pilot, lambda: "Nothing answers" in conversation(app))
+        await pilot.press("1")
+        await wait_until(pilot, lambda: not isinstance(app.screen, SetupScreen))
+        await wait_until(pilot, lambda: "Nothing answers" not in conversation(app))
+        assert "The theme is unknown." in conversation(app)
+        assert "A conversation in parcel-service" in conversation(app)
+        hands.session.emit(Notice("error", "Nothing answers at http://127.0.0.1:11434.", key="server"))
+        await wait_until(pilot, lambda: "Nothing answers" in conversation(app))
+
+
+async def test_leaving_the_question_says_what_is_missing_now_in_place_of_what_was_said_at_the_start() -> None:
+    async with asked() as (app, pilot, hands):
+        refused = "http://box is not this machine. Run `tui-agent allow http://box`."
+        hands.session.emit(Notice("error", refused, key="server"))
+        await wait_until(pilot, lambda: "http://box is not" in conversation(app))
+        await pilot.press("0")
+        await wait_until(pilot, lambda: "Ollama is not running: nothing answers" in conversation(app))
+        assert "/setup asks again." in conversation(app)
+        assert "http://box is not" not in conversation(app)
+
+
+async def test_nothing_is_said_to_leave_the_machine_before_it_does() -> None:
+    session = FakeSession(empty=True, server=ServerStatus("http://box:11434", "m", ready=False, local=False))
+    session.setup = FakeSetUp(session, STOPPED)
+    async with driven(session) as (app, pilot, _):
+        await wait_until(pilot, lambda: isinstance(app.screen, SetupScreen))
+        assert "leaves this machine" not in screen_text(app)
+        session.server = replace(session.server, ready=True)
+        app.chat.refresh_server()
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: "leaves this machine" in screen_text(app))
+
+
+async def test_answers_stand_on_one_line_each_or_all_on_two() -> None:
+    blob = LocalModel("qwen2.5-coder:1.5b-instruct-q4_K_M", Path("/models/blob"), GB, "a" * 64)
+    async with asked(replace(STOPPED, blobs=(blob,)), MEDIUM) as (app, _, _hands):
+        lines = [line.strip("│ ").rstrip() for line in screen_text(app).splitlines()]
+        first = next(place for place, line in enumerate(lines) if "1  Start it now" in line)
+        assert "ollama serve" in lines[first + 1]
+        assert lines[first + 4].endswith("Use the built-in engine")
+        assert "1.1 GB" in lines[first + 5]
+    async with asked(size=MEDIUM) as (app, _, _hands):
+        assert "Start it now             runs `ollama serve`; it stops when you leave" in screen_text(app)

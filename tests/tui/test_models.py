@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from conftest import MEDIUM, NARROW, conversation, driven, notices, screen_text, wait_until
+from conftest import MEDIUM, NARROW, WIDE, conversation, driven, notices, screen_text, wait_until
 from fake_session import MODEL, FakeSession, Wait
 
-from tui_agent.agent.events import PhaseChanged, TextDelta, TurnFinished
+from tui_agent.agent.events import Notice, PhaseChanged, TextDelta, TurnFinished
+from tui_agent.agent.models import ModelView
 from tui_agent.llm.pulling import Layer, PullState
-from tui_agent.llm.types import RunningModel
+from tui_agent.llm.types import ModelInfo, RunningModel
 from tui_agent.tui.screens import panel
-from tui_agent.tui.screens.models import ModelsScreen
+from tui_agent.tui.screens.models import ModelRow, ModelsScreen, facts_of
 from tui_agent.tui.screens.panel import Question
 
 HALF = PullState(
@@ -107,6 +110,74 @@ async def test_only_names_that_contain_the_search_are_shown() -> None:
         await wait_until(pilot, lambda: "gemma3:4b" in screen_text(app))
         await pilot.press("slash", *"zz")
         await wait_until(pilot, lambda: "No model is called" in screen_text(app))
+
+
+@pytest.mark.parametrize("size", [WIDE, MEDIUM, NARROW])
+async def test_sizes_windows_and_abilities_stand_in_columns_at_every_width(size: tuple[int, int]) -> None:
+    async with driven(size=size) as (app, pilot, _):
+        await pilot.press("ctrl+o")
+        await wait_until(pilot, lambda: "gemma3:4b" in screen_text(app))
+        qwen, gemma = (line for line in screen_text(app).splitlines() if " GB " in line and "window" in line)
+        assert qwen.index(" GB") == gemma.index(" GB")
+        assert qwen.index("tools") == gemma.index("no tools")
+        assert "window 128k" in gemma
+        assert ("Q4_K_M" in qwen) == (size is not NARROW)
+
+
+def test_where_columns_do_not_fit_everything_stands_below_the_name() -> None:
+    info = ModelInfo(
+        "qwen3:4b-instruct-2507-q4_K_M", context_length=262144,
+        capabilities=frozenset({"completion", "thinking"}), size=2_500_000_000,
+    )  # fmt: skip
+    view = ModelView(info, None, "native")
+    widths = [max(map(len, column)) for column in zip((info.name, *facts_of(view)), strict=True)]
+    first, second = (line.plain.rstrip() for line in ModelRow(view, widths).lines(58))
+    assert first == "  qwen3:4b-instruct-2507-q4_K_M"
+    assert second == "    2.5 GB · window 256k · calls tools, thinking"
+
+
+async def test_another_model_is_told_in_the_conversation_and_what_it_lacked_goes_with_it() -> None:
+    session = FakeSession()
+    lacks = Notice("warning", "gemma3:4b cannot call tools.", key="no_tools")
+    async with driven(session) as (app, pilot, _):
+        session.server = replace(session.server, tools=False)
+        session.emit(lacks)
+        session.emit(lacks)
+        app.switch_model("gemma3:4b")
+        await wait_until(pilot, lambda: "gemma3:4b answers from the next message on." in conversation(app))
+        assert conversation(app).count("cannot call tools") == 1
+        session.emit(Notice("warning", "phi:1b cannot call tools.", key="no_tools"))
+        await wait_until(pilot, lambda: "phi:1b cannot call tools." in conversation(app))
+        assert "gemma3:4b cannot call tools." not in conversation(app)
+        session.server = replace(session.server, tools=True)
+        app.switch_model(MODEL)
+        await wait_until(pilot, lambda: f"{MODEL} answers from the next message on." in conversation(app))
+        assert "cannot call tools" not in conversation(app)
+
+
+async def test_the_line_about_another_model_stays_with_its_conversation() -> None:
+    session = FakeSession()
+    async with driven(session) as (app, pilot, _):
+        session.emit(Notice("warning", "The theme is unknown.", key="theme"))
+        app.switch_model("gemma3:4b")
+        await wait_until(pilot, lambda: "gemma3:4b answers from the next message on." in conversation(app))
+        app.switch("new")
+        await wait_until(pilot, lambda: "A conversation in parcel-service" in conversation(app))
+        assert "answers from the next message on" not in conversation(app)
+        assert "The theme is unknown." in conversation(app)
+
+
+async def test_the_model_is_not_changed_under_a_running_answer() -> None:
+    session, wait = FakeSession(), Wait()
+    session.scripts = [[TextDelta("Port "), wait]]
+    async with driven(session) as (app, pilot, _):
+        app.chat.send("Which port?")
+        await wait_until(pilot, lambda: app.chat.running)
+        app.switch_model("gemma3:4b")
+        await pilot.pause()
+        assert ("switch_model", "gemma3:4b") not in session.calls
+        assert any("An answer is running" in words for words in notices(app))
+        wait.go.set()
 
 
 # -- phases in the status line -----------------------------------------------------------------------------------------

@@ -54,3 +54,16 @@ async def test_what_is_searched_for_in_the_cold_pane_is_seen_while_it_is_typed()
         await pilot.press("f3", "slash", *"migr")
         await wait_until(pilot, lambda: app.chat.cold.view.query == "migr")
         await wait_until(pilot, lambda: any(line.rstrip().endswith(" migr") for line in screen_text(app).splitlines()))
+
+
+async def test_slash_tools_switches_tools_for_one_message_or_the_session() -> None:
+    async with driven() as (app, pilot, session):
+        for line, how in (("/tools", "once"), ("/tools off", "off"), ("/tools ON", "on")):
+            app.chat.composer.editor.replace_all(line)
+            await pilot.press("enter")
+            await wait_until(pilot, lambda wanted=how: ("offer_tools", wanted) in session.calls, line)  # type: ignore[misc]
+        app.chat.composer.editor.replace_all("/tools maybe")
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: any("/tools off and /tools on" in words for words in notices(app)))
+        assert len([call for call in session.calls if call[0] == "offer_tools"]) == 3
+        assert not [call for call in session.calls if call[0] == "send"]

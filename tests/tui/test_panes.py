@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conftest import NARROW, WIDE, driven, notices, screen_text, wait_until
 from fake_session import FakeSession
@@ -182,3 +184,14 @@ async def test_keys_written_below_a_pane_can_be_clicked() -> None:
         line = screen_text(app).splitlines()[bar.region.y]
         await pilot.click(bar, offset=(line.index("f put away") - bar.region.x, 0))
         await wait_until(pilot, lambda: ("put_away", "hot:h0") in session.calls)
+
+
+async def test_a_hot_zone_over_its_budget_says_that_pins_did_it() -> None:
+    async with driven() as (app, pilot, session):
+        view = await session.hot()
+        app.chat.hot.show(replace(view, used=2100, pinned_tokens=2090, last_event="Pinned items alone exceed it."))
+        await pilot.pause()
+        shown = screen_text(app)
+        assert "2,100 of 2,048 tokens · pins 102 %" in shown
+        assert "over budget: pins" in shown
+        assert "Pinned items alone exceed it." in shown

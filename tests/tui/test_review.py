@@ -11,6 +11,7 @@ from fake_session import FakeSession
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from tui_agent.agent.views import Field
 from tui_agent.tui.app import TuiAgentApp
 from tui_agent.tui.screens import panel
 from tui_agent.tui.screens.inspector import InspectorScreen
@@ -43,7 +44,7 @@ async def test_the_review_counts_its_parts_and_the_live_rows(size: tuple[int, in
         await opened(app, pilot)
         shown = screen_text(app)
         assert "4 live of 6 rows" in shown
-        for part in ("1 old 3 of 4", "2 new today 1", "3 waiting 1", "4 unused 0", "5 look up 0"):
+        for part in ("1 old 3 of 4", "2 new today 1", "3 waiting 1", "4 unused 0", "5 look up 0", "6 by hand 0"):
             assert part in shown
         assert "not confirmed since 2026-08-15" in shown
         assert ("review", "True") in session.calls
@@ -91,12 +92,38 @@ async def test_digits_and_tab_go_through_the_parts() -> None:
         assert screen.part == "waiting"
         await pilot.press("tab")
         assert screen.part == "unused"
-        await pilot.press("right", "right")
+        await pilot.press("right", "right", "right")
         assert screen.part == "queue"
         await pilot.press("left")
+        assert screen.part == "by_hand"
+        await pilot.press("5")
         assert screen.part == "fetchable"
         await pilot.pause()
         assert "Nothing here that a tool could fetch." in screen_text(app)
+
+
+async def test_lines_by_hand_are_confirmed_like_facts_and_have_no_end() -> None:
+    session = FakeSession()
+    line = replace(session.facts[0], ref="note:abc", text="Deploys go out on Tuesdays.", why="by hand, from 2026-10-01")
+    session.lines_by_hand = (line,)
+    async with driven(session) as (app, pilot, _):
+        await opened(app, pilot)
+        await pilot.press("6")
+        await wait_until(pilot, lambda: "Deploys go out on Tuesdays." in screen_text(app), "the line is shown")
+        assert "by hand, from 2026-10-01" in screen_text(app)
+        await pilot.press("h")
+        assert not isinstance(app.screen, Question)
+        await pilot.press("c")
+        await wait_until(pilot, lambda: ("confirm", "note:abc") in session.calls, "confirmed")
+
+
+async def test_a_fact_that_can_be_checked_says_how() -> None:
+    session = FakeSession()
+    hint = Field("to check", "`psql --version`, or the image in the compose file")
+    session.facts = [replace(session.facts[0], fields=(*session.facts[0].fields, hint)), *session.facts[1:]]
+    async with driven(session) as (app, pilot, _):
+        await opened(app, pilot)
+        assert screen_text(app).count("to check: `psql --version`") == 1
 
 
 async def test_what_waits_is_approved_and_rejected_in_its_part_only() -> None:

@@ -77,7 +77,8 @@ async def test_every_item_is_explained_with_bars_and_the_near_ones_with_a_reason
         "skills": [{"name": "deploy", "text": "x"}],
         "notes": ["rules.md was changed"],
         "date": "2026-11-30",
-        "in_view": ["fact:f1", "message:m1"],
+        "in_view": ["fact:f1", "message:m1", "listed:c1"],
+        "put_away": {"head": "x", "lines": [{"id": "c1", "line": "abcd log carrier (430)"}], "more": 7, "tokens": 20},
         "fixed": [{"name": "AGENTS.md", "hash": "1", "tokens": 5}],
     }
     async with driven(size=(140, 60)) as (app, pilot, _):
@@ -88,6 +89,7 @@ async def test_every_item_is_explained_with_bars_and_the_near_ones_with_a_reason
         assert "╌" in shown
         assert "We use npm.  replaced by a newer one" in shown
         assert "skill deploy; note: rules.md was changed; the date 2026-11-30" in shown
+        assert "abcd log carrier (430); +7 more" in shown
         assert "1 item of earlier messages" in shown
         assert "AGENTS.md" in shown
         assert "n never for this topic" in shown

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tui_agent.copies import tidy_copies
+from tui_agent.project import UserPaths
 from tui_agent.tui import clipboard, commands, text
 from tui_agent.tui.attachments import Attachment, is_large, with_attachments
 from tui_agent.tui.prompts import PromptHistory, Queue
@@ -148,12 +151,51 @@ def test_osc52_is_wrapped_for_tmux_and_screen() -> None:
     assert clipboard.osc52("x", {"TERM": "screen-256color"}).startswith("\x1bP\x1b]52")
 
 
-async def test_a_text_too_long_for_the_terminal_goes_to_a_file_and_is_said(tmp_path: object) -> None:
+async def test_a_text_too_long_for_the_terminal_goes_to_a_file_of_the_app_and_is_said(tmp_path: Path) -> None:
     written: list[str] = []
-    copied = await clipboard.copy("x" * 80_000, written.append, {})
+    copied = await clipboard.copy("x" * 80_000, written.append, {}, tmp_path / "copies")
     assert written == []
-    assert copied.file
+    file = Path(copied.file)
+    assert file.parent == tmp_path / "copies"
+    assert (file.read_text("utf-8"), file.stat().st_mode & 0o777) == ("x" * 80_000, 0o600)
     assert copied.file in clipboard.sentence(copied, "the answer")
+
+
+async def test_without_a_folder_of_its_own_it_is_where_the_app_lists_its_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUI_AGENT_HOME", str(tmp_path))
+    copied = await clipboard.copy("x" * 80_000, [].append, {})
+    paths = UserPaths.find()
+    assert Path(copied.file).parent == paths.copies_dir
+    assert paths.copies_dir in {owned.path for owned in paths.owned_paths()}
+
+
+async def test_a_secret_in_a_long_copy_is_not_written_to_the_disk(tmp_path: Path) -> None:
+    secret = "gl" + "pat-" + "w8RkXoZ2t5LmQv1NcY7d"
+    copied = await clipboard.copy(f"token: {secret}\n" + "words " * 20_000, [].append, {}, tmp_path)
+    assert secret not in Path(copied.file).read_text("utf-8")
+    assert "without what looks like a password" in clipboard.sentence(copied, "the answer")
+
+
+async def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_raised(tmp_path: Path) -> None:
+    (tmp_path / "copies").write_text("a file in the way", "utf-8")
+    copied = await clipboard.copy("x" * 80_000, [].append, {}, tmp_path / "copies")
+    assert copied.file == ""
+    assert str(tmp_path / "copies") in clipboard.sentence(copied, "the answer")
+
+
+async def test_copies_are_gone_when_the_window_is_closed_and_those_of_killed_ones_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    own = Path((await clipboard.copy("x" * 80_000, [].append, {}, tmp_path)).file)
+    killed, other, foreign = (tmp_path / name for name in ("copy-99999999-a.txt", "copy-1-b.txt", "notes.txt"))
+    for path in (killed, other, foreign):
+        path.write_text("text", "utf-8")
+    tidy_copies(tmp_path)
+    assert [path.exists() for path in (own, killed, other, foreign)] == [True, False, True, True]
+    tidy_copies(tmp_path, closing=True)
+    assert [path.exists() for path in (own, other, foreign)] == [False, True, True]
 
 
 async def test_a_copy_through_the_terminal_says_that_it_may_not_arrive() -> None:
@@ -161,3 +203,7 @@ async def test_a_copy_through_the_terminal_says_that_it_may_not_arrive() -> None
     copied = await clipboard.copy("x", written.append, {})
     assert len(written) == 1
     assert "through the terminal" in clipboard.sentence(copied, "the answer")
+
+
+def test_a_score_that_rounds_to_nothing_has_no_sign() -> None:
+    assert [text.decimals(value) for value in (-0.001, 0.004, -0.01, 0.531)] == ["0.00", "0.00", "-0.01", "0.53"]

@@ -41,6 +41,7 @@ def run_chat(folder: Path, flags: dict[str, Any], resume: str, *, seed: bool = F
     # Collecting garbage while modules load finds none and takes a tenth of the start. What they made lives until the
     # end, so it is left out of later collections too, which then never hold up a key.
     gc.disable()
+    from tui_agent.copies import tidy_copies
     from tui_agent.tui.app import TuiAgentApp
 
     trouble: list[str] = []
@@ -66,6 +67,7 @@ def run_chat(folder: Path, flags: dict[str, Any], resume: str, *, seed: bool = F
             cursor_blink=settings.ui.cursor_blink,
         )
         session_class = await asyncio.to_thread(_import_session)
+        await asyncio.to_thread(tidy_copies)
         if seed:
             await _seed(project, paths, loaded)
         # The sample project is for seeing at once what there is; everyone else is asked what should answer.
@@ -80,6 +82,7 @@ def run_chat(folder: Path, flags: dict[str, Any], resume: str, *, seed: bool = F
         app.run()
     finally:
         gc.enable()
+        tidy_copies(closing=True)
     for sentence in trouble:
         print(f"tui-agent: {sentence}", file=sys.stderr)
     return app.return_code or 0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.doctor.troubles import Finding
 
 EPILOG = (
-    "\b\nExamples:\n  tui-agent doctor                  every check, the worst last\n"
+    "\b\nExamples:\n  tui-agent doctor                  a line for every check\n"
     "  tui-agent doctor --faults         only what is wrong\n"
     "  tui-agent doctor --host box:11434 -C ~/src/shop\n"
     "  tui-agent doctor --json | jq '.findings[] | select(.level != \"ok\")'\n\n"

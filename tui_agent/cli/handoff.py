@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "\b\nExamples:\n"
-    "  tui-agent handoff                       a draft from the last session, shown and confirmed\n"
-    '  tui-agent handoff --task "Port the report" -r "exclude archived" --format table -o packet.json\n'
+    "  tui-agent handoff           a draft from the last session, to be confirmed\n"
+    '  tui-agent handoff --task "Port the report" -r "no archived" -o packet.json\n'
     "  tui-agent handoff --from packet.json --no-ask | other-agent\n\n"
-    "\b\nExit codes: 0 handed on, 1 the store failed, 2 wrong usage or no packet, 6 no memory here"
+    "\b\nExit codes: 0 handed on, 1 the store failed, 2 wrong usage or no packet,\n6 no memory here"
 )
 
 

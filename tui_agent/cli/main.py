@@ -80,7 +80,8 @@ def root(
 @app.command(
     cls=QuickCommand,
     epilog="\b\nExamples:\n  tui-agent chat -m qwen3:4b\n  tui-agent chat --embedded sample_project\n"
-    "  tui-agent chat --host http://127.0.0.1:11435",
+    "  tui-agent chat --host http://127.0.0.1:11435\n\n"
+    "\b\nExit codes: 0 closed, 2 no terminal, no such folder, or wrong settings",
 )
 def chat(
     project: Annotated[
@@ -109,7 +110,8 @@ def chat(
 @app.command(
     epilog='\b\nExamples:\n  tui-agent ask "how do we run the tests?"\n  git diff | tui-agent ask "review this"\n'
     '  tui-agent ask --json -C ~/src/shop "what did we decide about retries?"\n\n'
-    "\b\nExit codes: 0 answered, 2 usage or configuration, 3 server unreachable, 4 model missing, 5 generation failed"
+    "\b\nExit codes: 0 answered, 1 the memory cannot be used, 2 usage or configuration,\n"
+    "3 server unreachable, 4 model missing, 5 generation failed, 130 interrupted"
 )
 def ask(
     text: Annotated[list[str] | None, typer.Argument(help="The question; piped text is added to it.")] = None,

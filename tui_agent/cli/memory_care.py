@@ -286,6 +286,8 @@ def share(
         if state.committed:
             lines.append(f"in git already: {', '.join(state.committed)}")
         printer.data({**plain(state), **data}, [*lines, *state.notes])
+        if what == "off" and state.mode != "private":
+            raise typer.Exit(USAGE)
 
 
 def _scanned(stores: Stores, printer: Printer, yes: bool) -> dict[str, Any]:

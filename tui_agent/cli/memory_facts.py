@@ -24,7 +24,7 @@ from tui_agent.cli.memory_common import (
     verdict_line,
 )
 from tui_agent.cli.memory_scope import own_rows
-from tui_agent.cli.options import JsonOption, ProjectOption, fail, open_project
+from tui_agent.cli.options import JsonOption, ProjectOption, fail, open_project, settings_for
 from tui_agent.cli.printing import (
     NOTHING_FOUND,
     STORE_FAILED,
@@ -113,6 +113,8 @@ def _shown(stores: Stores, zone: str, item_id: str) -> tuple[Any, list[str]]:
 
 
 def _shown_fact(stores: Stores, fact_id: str) -> tuple[Any, list[str]]:
+    from tui_agent.memory.audit import check_hint
+
     fact = stores.facts.get(fact_id)
     assert fact is not None
     chain, changes = stores.facts.chain(fact_id), stores.facts.changes(fact_id, 20)
@@ -127,6 +129,7 @@ def _shown_fact(stores: Stores, fact_id: str) -> tuple[Any, list[str]]:
         ("holds until", f"{fact.expires_at} UTC" if fact.expires_at else "further notice"),
         ("replaced at", f"{fact.superseded_at} UTC" if fact.superseded_at else ""),
         ("last used", f"{fact.last_used_at} UTC" if fact.last_used_at else "never yet"),
+        ("to check", check_hint(fact)),
         ("scope", "all projects" if str(fact.scope) == "user" else "this project"),
         ("written in", fact.target),
         ("id", fact.id),
@@ -137,7 +140,8 @@ def _shown_fact(stores: Stores, fact_id: str) -> tuple[Any, list[str]]:
         lines += ["", "history, newest first:"]
         lines += [f"{marks.get(each.id, ' ')} {each.created_at[:10]}  {one_line(each.fact)}" for each in chain]
     lines += ["", "changes:", *(f"  {change.created_at} UTC  {change.event}" for change in changes)]
-    return {**fact_data(stores, fact), "chain": plain(chain), "changes": plain(changes)}, lines
+    data = {**fact_data(stores, fact), "check": check_hint(fact)}
+    return {**data, "chain": plain(chain), "changes": plain(changes)}, lines
 
 
 def add(
@@ -145,7 +149,9 @@ def add(
     project: ProjectOption = Path(),
     kind: Annotated[str | None, typer.Option("--kind", help="fact, preference, decision, convention, problem.")] = None,
     subject: Annotated[str, typer.Option("--subject", help="What it is about; a newer one replaces it.")] = "",
-    importance: Annotated[int, typer.Option("--importance", min=1, max=10, help="From 1 to 10.")] = 5,
+    importance: Annotated[
+        int | None, typer.Option("--importance", min=1, max=10, help="From 1 to 10; without it, what is said decides.")
+    ] = None,
     days: Annotated[float | None, typer.Option("--days", min=0, help="For how many days it holds.")] = None,
     scope: Annotated[str, typer.Option("--scope", help="project, or user for all your projects.")] = "project",
     target: Annotated[str, typer.Option("--file", help="The memory file its line goes to.")] = "",
@@ -347,12 +353,13 @@ def delete(
     yes: YesOption = False,
     json_: JsonOption = False,
 ) -> None:
-    """Delete forever: facts with their history, or items of the working memory, from everything the program owns."""
+    """Delete forever: facts with their history, from everything the program owns; or items of the working memory."""
     from tui_agent.memory.holding import in_use
+    from tui_agent.memory.shredding import on_a_server
 
     if bool(given) == (text is not None):
         fail("Give ids, or --text with what is to be taken out.", USAGE)
-    where, _ = open_project(project)
+    where, paths = open_project(project)
     with explained():
         elsewhere = in_use(where.db_path)
     printer = Printer(json_)
@@ -368,6 +375,9 @@ def delete(
             if not agreed("Delete forever, with what was replaced by it? This cannot be undone."):
                 fail("Nothing was deleted.", USAGE)
         reports = [_deleted(stores, one.zone, one.id) for one in found] if found else [_taken_out(stores, said)]
+        chroma = settings_for(where, paths, {}).settings.chroma
+        for report in reports:
+            report["beyond"] += on_a_server(chroma.mode, chroma.host)
         if elsewhere:
             printer.note(
                 "Another window has this project open; what it holds in memory can be written again. Close it, and "

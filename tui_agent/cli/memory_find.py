@@ -110,10 +110,13 @@ def _rest_lines(record: RecallRecord, tools: list[dict[str, Any]]) -> list[str]:
     """Everything else of memory and tools that the request carried, so that nothing in it is unexplained."""
     extra = record.extra
     in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith("message:")]
+    named = extra.get("put_away") or {"lines": (), "more": 0}
     rows = [
         ("also sent", f"the date {extra['date']}" if extra.get("date") else ""),
         *(("also sent", f"skill {skill['name']}") for skill in extra.get("skills", ())),
         *(("also sent", f"note: {one_line(str(note), 90)}") for note in extra.get("notes", ())),
+        *(("put away, named", one_line(str(one["line"]), 90)) for one in named["lines"]),
+        ("put away, named", f"+{named['more']} more" if named["lines"] and named["more"] else ""),
         ("in view already", ", ".join(map(str, in_view))),
         ("fixed part", ", ".join(f"{part['name']} ({part['tokens']:,} tokens)" for part in extra.get("fixed", ()))),
         *(("read by a tool", f"{call['name']}: {one_line(str(call['result']), 90)}") for call in tools),
@@ -250,16 +253,26 @@ def review(
     fetchable: Annotated[
         bool, typer.Option("--fetchable", help="What a tool could look up (counts, statuses, dates), instead.")
     ] = False,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Lines you wrote into memory files, not looked at for a month, instead.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="With --by-hand: those that are listed still hold.")] = False,
     json_: JsonOption = False,
 ) -> None:
     """Facts nobody has confirmed for long, oldest first: confirm or correct each."""
+    from tui_agent.memory.audit import check_hint
     from tui_agent.memory.audit import fetchable as audit
     from tui_agent.memory.reviewing import note_reviewed
 
-    if unused and fetchable:
-        fail("--unused and --fetchable are two lists; ask for one of them.", USAGE)
+    if unused + fetchable + by_hand > 1:
+        fail("--unused, --fetchable and --by-hand are lists of their own; ask for one of them.", USAGE)
+    if keep and not by_hand:
+        fail("--keep goes with --by-hand; facts are confirmed by `memory confirm ID`.", USAGE)
     with opened(project) as stores:
         printer = Printer(json_)
+        if by_hand:
+            _review_lines(stores, printer, limit, keep=keep)
+            return
         if fetchable:
             found = audit(stores.facts.live())[:limit]
             data = [{**fact_data(stores, one.fact), "what": one.what, "instead": one.how} for one in found]
@@ -272,10 +285,36 @@ def review(
         facts = stores.facts.unused()[:limit] if unused else stores.facts.review(limit, days)
         if not unused:
             note_reviewed(stores.db)
-        printer.data([fact_data(stores, fact) for fact in facts], table(fact_rows(facts, source=True)))
+        hints = [check_hint(fact) for fact in facts]
+        data = [{**fact_data(stores, fact), "check": hint} for fact, hint in zip(facts, hints, strict=True)]
+        lines = table(fact_rows(facts, source=True))
+        shown = [[line, *([f"     to check: {hint}"] if hint else [])] for line, hint in zip(lines, hints, strict=True)]
+        printer.data(data, [line for pair in shown for line in pair])
         if not json_:
             ways = "Still true: `memory confirm ID`; changed: `memory correct ID TEXT`; over: `memory expire ID`."
             printer.note(ways if facts else "There is nothing to review.")
+
+
+def _review_lines(stores: Stores, printer: Printer, limit: int, *, keep: bool) -> None:
+    from tui_agent.memory.hand_lines import lines_to_review, note_looked
+
+    found = lines_to_review(stores)[:limit]
+    for one in found if keep else ():
+        note_looked(stores, one.line)
+    data = [
+        {"id": f"note:{one.line.id}", "text": one.line.text, "file": one.line.name, "path": one.line.path,
+         "date": one.date[:10], "own_date": one.own_date, "looked_at": one.looked_at, "kept": keep}
+        for one in found
+    ]  # fmt: skip
+    printer.data(data, table([[one.date[:10], one.line.name, one.line.text] for one in found]))
+    if printer.as_json:
+        return
+    if not found:
+        printer.note("No line that you wrote by hand has gone a month without a look.")
+    elif keep:
+        printer.note("They come up again in a month.")
+    else:
+        printer.note("Still right: the same with --keep, or c in /review; wrong: edit the file.")
 
 
 def new(

@@ -130,7 +130,7 @@ async def _asked(
     work: Callable[[Complete, Connection], Awaitable[T]],
 ) -> T:
     """Connect as the chat does, and hand ``work`` a way to ask the model for JSON."""
-    from tui_agent.agent.asking import Asking
+    from tui_agent.agent.asking import Asking, ask_for_json
     from tui_agent.agent.connection import Connection
     from tui_agent.agent.events import Event, Notice
     from tui_agent.agent.learning import answer_of
@@ -152,7 +152,7 @@ async def _asked(
         asked = _Model(connection.client, connection.model, connection.options, think)
 
         async def complete(messages: list[dict[str, str]]) -> str:
-            reply = await Asking(asked).run(messages, format=EXTRACTION_SCHEMA)
+            reply = await ask_for_json(lambda each: Asking(asked).run(each, format=EXTRACTION_SCHEMA), messages)
             if reply.error is not None:
                 raise reply.error
             return answer_of(reply)

@@ -35,9 +35,11 @@ def promote(
 def own_rows(stores: Any, scope: str | None = None) -> tuple[list[dict[str, str]], list[list[str]]]:
     """The lines about the user that the user wrote by hand, as plain data and as rows below the facts;
     those of one scope (``project``, ``user``) where that is given."""
+    from tui_agent.memory.hand_lines import dated
     from tui_agent.memory.own_notes import own_lines
 
-    lines = [line for line in own_lines(stores) if scope in (None, _SCOPES[line.where])]
+    lines = [one.line for one in dated(stores, own_lines(stores))]
+    lines = [line for line in lines if scope in (None, _SCOPES[line.where])]
     data = [
         {"id": f"note:{line.id}", "fact": line.text, "path": line.path, "scope": _SCOPES[line.where],
          "changed_at": line.changed_at}

@@ -16,6 +16,7 @@ from tui_agent.cli.printing import NOTHING_FOUND, STORE_FAILED, USAGE, Printer, 
 def reindex(project: ProjectOption = Path(), json_: JsonOption = False) -> None:
     """Make the vector index anew from the vectors in the database. Close the chat first; it owns the index."""
     from tui_agent.memory.index_process import IndexProcess
+    from tui_agent.memory.shredding import note_index_emptied
 
     where, paths = open_project(project)
     chroma = settings_for(where, paths, {}).settings.chroma
@@ -32,6 +33,8 @@ def reindex(project: ProjectOption = Path(), json_: JsonOption = False) -> None:
         index = IndexProcess(where.vector_dir, where.id, str(identity))
         try:
             made = index.rebuild(ids, matrix, about)
+            if made:
+                note_index_emptied(stores.db)
             problem = index.problem
         finally:
             index.close()
@@ -128,6 +131,7 @@ def _rows(found: list[Any]) -> list[list[str]]:
 
 def import_legacy_store(stores: Any, printer: Printer, mine: bool) -> None:
     """``memory import --legacy``: what a plain Chroma script has left in this project, through the gate."""
+    from tui_agent.memory.backup import Backups
     from tui_agent.memory.index_process import IndexProcess
     from tui_agent.memory.legacy_store import find_legacy_store, import_legacy
 
@@ -135,6 +139,7 @@ def import_legacy_store(stores: Any, printer: Printer, mine: bool) -> None:
     store = found.of(stores.project.id) if found is not None else None
     if store is None:
         fail("There is no store of another program for this project.", NOTHING_FOUND)
+    Backups(stores.project).make(stores.db, "before import")
     reader = IndexProcess(stores.project.vector_dir, stores.project.id, "none")
     try:
         done = import_legacy(store, stores.facts, stores.db, gate=stores.gate, approved=mine, read=reader.read_legacy)

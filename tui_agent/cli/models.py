@@ -9,17 +9,18 @@ import typer
 
 from tui_agent.cli.completing import complete_model
 from tui_agent.cli.options import EmbeddedOption, HostOption, JsonOption, ProjectOption
-from tui_agent.cli.quick import QuickCommand
+from tui_agent.cli.quick import QuickCommand, QuickGroup
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 2 wrong usage or refused, 3 server unreachable, 4 no such model, 5 the server failed, "
-    "130 stopped"
+    "Exit codes: 0 done, 2 wrong usage or refused, 3 server unreachable,\n"
+    "4 no such model, 5 the server failed, 130 stopped"
 )
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The model, as the server names it.", autocompletion=complete_model)
 ]
 
 models = typer.Typer(
+    cls=QuickGroup,
     name="models",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -27,8 +28,8 @@ models = typer.Typer(
         "Look at the models of the server, download one, or free its memory.\n\n"
         "\b\nExamples:\n"
         "  tui-agent models list\n"
-        "  tui-agent models pull qwen3:4b      goes on where an earlier download stopped\n"
-        "  tui-agent models ps                 what is loaded, where it runs, when it goes\n\n"
+        "  tui-agent models pull qwen3:4b   goes on where an earlier download stopped\n"
+        "  tui-agent models ps              what is loaded, where it runs, when it goes\n\n"
         f"\b\n{EXIT_CODES}"
     ),
 )

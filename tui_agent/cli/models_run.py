@@ -16,7 +16,9 @@ from tui_agent.cli.options import flags_of, open_project, settings_for
 from tui_agent.cli.printing import Printer, table
 from tui_agent.llm.client import ModelClient
 from tui_agent.llm.errors import BadRequest, ModelError
+from tui_agent.llm.host import parse_host
 from tui_agent.llm.probe import WORDS
+from tui_agent.llm.serving import ServerUse
 from tui_agent.llm.types import ModelInfo, RunningModel
 
 INTERRUPTED = 130
@@ -92,17 +94,20 @@ def run(project: Path, host: str | None, embedded: bool | None, job: Job) -> int
         Printer().note("The built-in engine has its one model by itself; this is about the models of a server.")
 
     async def main() -> int:
+        use = ServerUse(paths.servers_dir)
         client = ModelClient(settings.url, allow_remote=Consent(paths, settings).allows(settings.url))
         desk = ModelDesk(
             lambda: client, ModelNotes(paths.model_notes_path), current=lambda: settings.model, num_ctx=settings.num_ctx
         )
         try:
+            use.begin(parse_host(settings.url))
             return await job(desk, client)
         except ModelError as error:
             print(f"tui-agent: {error}", file=sys.stderr)
             return exit_code(error)
         finally:
             await client.aclose()
+            use.end()
 
     try:
         return asyncio.run(main())

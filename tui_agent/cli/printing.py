@@ -20,7 +20,7 @@ from typing import Any
 from tui_agent.cli.options import fail
 
 OK, STORE_FAILED, USAGE, NOTHING_FOUND = 0, 1, 2, 6
-EXIT_CODES = "Exit codes: 0 done, 1 the store failed, 2 wrong usage or refused, 6 nothing found"
+EXIT_CODES = "Exit codes: 0 done, 1 the store failed, 2 wrong usage or refused,\n6 nothing found"
 
 _SHORTEST_ID = 3
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})

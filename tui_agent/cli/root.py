@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tui_agent.cli.quick import QuickCommand, QuickGroup
+from tui_agent.cli.quick import QuickCommand, QuickGroup, first_sentence
 
 _GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
 # Headings of the list of commands; what is named nowhere comes last.
@@ -80,11 +80,6 @@ class DefaultToChat(QuickGroup):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-
-
-def first_sentence(command: Any) -> str:
-    """What a command does, from its help."""
-    return str(command.short_help or command.help or "").partition("\n\n")[0].partition(". ")[0].rstrip(".")
 
 
 def complete_command(ctx: Any, args: list[str], incomplete: str) -> list[tuple[str, str]]:

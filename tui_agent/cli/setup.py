@@ -32,14 +32,15 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 SETUP_EPILOG = (
-    "\b\nExamples:\n  tui-agent setup                 ask what is missing, do it, and open the chat\n"
-    "  tui-agent setup ~/src/shop      for another project\n"
-    "  tui-agent setup < /dev/null     only say what to type\n\n"
-    "\b\nExit codes: 0 a model is there, 2 usage or consent, 3 no server, 4 no model, 130 stopped"
+    "\b\nExamples:\n  tui-agent setup               ask what is missing, do it, and open the chat\n"
+    "  tui-agent setup ~/src/shop    for another project\n"
+    "  tui-agent setup < /dev/null   only say what to type\n\n"
+    "\b\nExit codes: 0 a model is there, 2 usage or consent, 3 no server, 4 no model,\n130 stopped"
 )
 ALLOW_EPILOG = (
     "\b\nExamples:\n  tui-agent allow http://box:11434\n  tui-agent allow https://ollama.com      cloud models\n"
-    "  tui-agent allow                         list what is allowed\n  tui-agent allow --remove http://box:11434"
+    "  tui-agent allow                         list what is allowed\n  tui-agent allow --remove http://box:11434\n\n"
+    "\b\nExit codes: 0 done, 2 no address, or it cannot be kept"
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import os
 import random
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.llm import explain
 from tui_agent.llm.bodies import DEFAULT_KEEP_ALIVE, chat_body, freeze_options, wire_keep_alive
-from tui_agent.llm.connection import Connection
+from tui_agent.llm.connection import Connection, own_certificates
 from tui_agent.llm.errors import BadRequest, GenerationFailed, ModelError, ServerBusy, ThinkUnsupported
 from tui_agent.llm.host import Host, parse_host
 from tui_agent.llm.replies import PullMeter, chat_chunk, clean, integer, metrics, model_info, rows, running_model
@@ -82,6 +83,8 @@ class ModelClient:
         self._transport = transport
         self._connection = Connection(address, self._build, connect_timeout=connect_timeout)
         self._cannot_think: set[str] = set()
+        # Servers before 0.9 give raw JSON instead of calls when they stream with tools.
+        self.streams_tools = True
         self.loads = LoadWatch()
         # One generation or embedding at a time: a second one would wait inside the server without a word, or make it
         # load a second model while the first one answers.
@@ -111,6 +114,10 @@ class ModelClient:
     def busy(self) -> bool:
         """Whether a chat, a load or an embedding of this client is in flight."""
         return self._turn.locked()
+
+    def refused_to_think(self, model: str) -> bool:
+        """Whether the server has said of this model that it cannot think, when it was asked to."""
+        return model in self._cannot_think
 
     async def free(self) -> None:
         """Wait until none of those that are in flight or wait now is left."""
@@ -232,6 +239,8 @@ class ModelClient:
         if model in self._cannot_think:
             think = None
         body = chat_body(model, messages, options, tools=tools, think=think, format=format)
+        if tools and not self.streams_tools:
+            body["stream"] = False
         call = self._call("/api/chat", model, options)
         async with self._turn, aclosing(self._chat_patiently(call, body)) as chunks:
             async for chunk in chunks:
@@ -336,6 +345,7 @@ class ModelClient:
     def _build(self) -> httpx.AsyncClient:
         import httpx
 
+        _note_what_is_missing()
         local = self.host.private
         options: dict[str, Any] = {
             # Proxy variables name machines that cannot reach this one's loopback or private network.
@@ -350,6 +360,10 @@ class ModelClient:
             options["auth"] = (self.host.user, self.host.password)
         if self._transport is not None:
             options["transport"] = self._transport
+        elif local and self.host.scheme == "http":
+            options["verify"] = False  # nothing is encrypted, so the list of authorities need not be read
+        elif local and self.host.scheme == "https" and (trusted := own_certificates()) is not None:
+            options["verify"] = trusted
         client = _async_client_class()(host=self.host.url, timeout=None, **options)
         inner: httpx.AsyncClient = client._client
         return inner
@@ -382,6 +396,13 @@ class ModelClient:
     def _pause(self, attempt: int) -> float:
         """Seconds to wait before the next try: 1, 2, 4, … times a random factor between 1 and 2."""
         return float(2**attempt) * (1.0 + self._jitter())
+
+
+def _note_what_is_missing() -> None:
+    """Note that a module is not there which the HTTP library looks for on the disk five times for every request."""
+    name = "sniffio"
+    if name not in sys.modules and importlib.util.find_spec(name) is None:
+        sys.modules[name] = None  # type: ignore[assignment]
 
 
 def _async_client_class() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from tui_agent.llm import explain
 from tui_agent.llm.bodies import encode
-from tui_agent.llm.errors import BadRequest, ModelError, StreamBroken
+from tui_agent.llm.errors import BadRequest, ModelError, ServerUnreachable, StreamBroken
 from tui_agent.llm.explain import Call
 from tui_agent.llm.host import Host
 from tui_agent.llm.types import JSON
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -105,9 +108,9 @@ class Connection:
             raise explain.explain_transport(error, failed, begun=begun) from error
 
     async def _connect(self, stack: AsyncExitStack, method: str, content: bytes | None, call: Call) -> httpx.Response:
-        import httpx
-
         http = await self._ready()
+        import httpx  # loaded by now, in a thread
+
         timeout = httpx.Timeout(None, connect=self._connect_timeout, read=call.read_timeout)
 
         def request() -> Awaitable[httpx.Response]:
@@ -188,3 +191,24 @@ def _object(line: bytes, call: Call, begun: bool) -> JSON:
     if value.get("error"):
         raise explain.explain_line(value["error"], call)
     return value
+
+
+def own_certificates() -> ssl.SSLContext | None:
+    """What ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name, which httpx reads only together with proxy variables.
+
+    Raises:
+        ServerUnreachable: they cannot be read.
+    """
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        return None
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=file or None, capath=folder or None)
+    except OSError as error:
+        raise ServerUnreachable(
+            f"The certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {explain.quote(str(error), 160)}.",
+            fix="Correct the variable or unset it.",
+            detail=f"{file} {folder}",
+        ) from error

@@ -296,7 +296,8 @@ def _no_connection(causes: list[BaseException], call: Call, detail: str) -> Mode
     if any(isinstance(cause, ssl.SSLError) for cause in causes) or re.search(r"\bssl\b|certificate", detail, re.I):
         return ServerUnreachable(
             f"No secure connection to {call.url} could be made: {quote(detail, 160)}.",
-            fix="Check the certificate, or write http:// when the server does not use https.",
+            fix="Check the certificate; SSL_CERT_FILE names the file of one of your own. Or write http:// when the "
+            "server does not use https.",
             detail=detail,
         )
     tried = f" (also tried {', '.join(call.tried)})" if call.tried else ""

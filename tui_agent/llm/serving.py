@@ -1,7 +1,8 @@
-"""Starts the user's own ``ollama serve`` when asked to, keeps its output, and ends it with the app, by process id.
+"""Starts the user's own ``ollama serve`` when asked to, keeps its output, and ends it with the last window using it.
 
 The server is the child of a small keeper process whose standard input is a pipe from the app: when the app ends,
-however it ends, the pipe closes and the keeper stops the server it started, and no other.
+however it ends, the pipe closes. The keeper then waits for other windows that have marked their use of the same server
+(:class:`ServerUse`), and stops the server it started, and no other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import IO
 
 from tui_agent.llm.errors import ServerUnreachable
 from tui_agent.llm.host import Host
+from tui_agent.llm.keeper import mark, marks, unmark
 
 START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 5.0
@@ -40,6 +42,36 @@ def ollama_program(env: Mapping[str, str] | None = None) -> str:
     return next((str(path) for path in usual if path.is_file()), "") if env.get("PATH") else ""
 
 
+class ServerUse:
+    """This window's use of a server on this machine. While it lasts, a server that another window of ours started is
+    not stopped; it ends with the process, however that ends.
+
+    Args:
+        folder: holds a folder for each port with the uses of the server there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mark: IO[bytes] | None = None
+
+    def begin(self, host: Host) -> None:
+        """Mark that this window uses the server at ``host``, in place of an earlier one. Never raises."""
+        self.end()
+        if host.loopback:
+            self._mark = mark(uses_of(self._folder, host))
+
+    def end(self) -> None:
+        """Take the mark back; safe to call twice."""
+        file, self._mark = self._mark, None
+        if file is not None:
+            unmark(file)
+
+
+def uses_of(folder: Path, host: Host) -> Path:
+    """The folder with the uses of a server of this machine. The names of this machine are all the same to it."""
+    return folder / str(host.port)
+
+
 class OllamaServer:
     """One ``ollama serve`` of ours.
 
@@ -47,12 +79,14 @@ class OllamaServer:
         program: the path of ``ollama``.
         host: where it should listen; an address of this machine.
         log_path: gets everything it prints; moved to ``….1`` when it has grown over a megabyte.
+        uses: where windows mark their use of servers, see :class:`ServerUse`.
     """
 
-    def __init__(self, program: str, host: Host, log_path: Path) -> None:
+    def __init__(self, program: str, host: Host, log_path: Path, uses: Path) -> None:
         self.program = program
         self.host = host
         self.log_path = log_path
+        self._uses = uses_of(uses, host)
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
@@ -86,7 +120,8 @@ class OllamaServer:
     def _spawn(self) -> None:
         name = f"[{self.host.hostname}]" if ":" in self.host.hostname else self.host.hostname
         env = {**os.environ, "OLLAMA_HOST": f"{name}:{self.host.port}"}
-        command = [sys.executable, "-I", str(Path(__file__).with_name("keeper.py")), self.program, "serve"]
+        keeper = str(Path(__file__).with_name("keeper.py"))
+        command = [sys.executable, "-I", keeper, str(self._uses), self.program, "serve"]
         try:
             with self._open_log() as log:
                 self._keeper = subprocess.Popen(
@@ -114,18 +149,22 @@ class OllamaServer:
         return os.fdopen(descriptor, "ab")
 
     def stop(self) -> None:
-        """End it; safe to call twice. Waits at most some seconds."""
+        """End it, or leave it to the other windows that use it; safe to call twice. Waits at most some seconds."""
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
         with contextlib.suppress(OSError):
             assert keeper.stdin is not None
             keeper.stdin.close()
-        try:
-            keeper.wait(_STOP_TIMEOUT_S + 1)
-        except subprocess.TimeoutExpired:
-            keeper.kill()
-            keeper.wait()
+        end = time.monotonic() + _STOP_TIMEOUT_S + 1
+        while time.monotonic() < end:
+            if marks(self._uses):
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                keeper.wait(_POLL_S)
+                return
+        keeper.kill()
+        keeper.wait()
 
     def _failure(self, what: str) -> ServerUnreachable:
         tail = self._tail()

@@ -49,6 +49,7 @@ class TokenEstimator:
     def __init__(self, model: str = "") -> None:
         self._model = model
         self._ratios: dict[str, list[float]] = {}
+        self._factors: dict[str, float] = {}
 
     @property
     def model(self) -> str:
@@ -62,8 +63,12 @@ class TokenEstimator:
     @property
     def factor(self) -> float:
         """The correction in use: median of the last observed ratios, between 0.5 and 2.5."""
-        ratios = self._ratios.get(self._model)
-        return min(max(median(ratios), MIN_FACTOR), MAX_FACTOR) if ratios else 1.0
+        known = self._factors.get(self._model)
+        if known is None:
+            ratios = self._ratios.get(self._model)
+            known = min(max(median(ratios), MIN_FACTOR), MAX_FACTOR) if ratios else 1.0
+            self._factors[self._model] = known
+        return known
 
     def estimate(self, text: str) -> int:
         """Tokens of a text, rounded up: at least 1, but 0 for the empty text."""
@@ -94,6 +99,7 @@ class TokenEstimator:
         ratios = self._ratios.setdefault(self._model, [])
         ratios.append(min(max(ratio * self.factor, MIN_FACTOR), MAX_FACTOR))
         del ratios[:-KEPT_RATIOS]
+        self._factors.pop(self._model, None)
         return True
 
     def to_state(self) -> dict[str, Any]:

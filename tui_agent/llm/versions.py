@@ -1,6 +1,7 @@
 """What is known of versions of the model server: which are too old, and which have faults a user should hear of.
 
-Nothing is sent differently because of a version; a bad one is named, so that its faults are not taken for ours.
+A bad one is named, so that its faults are not taken for ours. Only one thing is sent differently: with tools, servers
+that are too old are asked for whole answers, since they stream calls as raw text.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def trouble_with(text: str) -> str:
         return ""
     if version < OLDEST:
         newer = f"{_dotted(RECOMMENDED)} or newer"
-        return f"Ollama {text} is too old: it cannot stream answers with tools. Update it to {newer}."
+        what = "it cannot stream answers with tools, so they come whole"
+        return f"Ollama {text} is too old: {what}. Update it to {newer}."
     for first, last, what in _BAD:
         if first <= version <= last:
             return f"Ollama {text} has a known fault: {what}. Update it."

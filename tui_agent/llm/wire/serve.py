@@ -25,8 +25,8 @@ from .stream import ABORT
 
 
 def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
-    """A listening socket; port 0 takes a free one. ``OSError`` when the port is taken."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    """A listening socket; port 0 takes a free one. ``OSError`` when the port is taken or there is no such address."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # elsewhere this option would let two programs share the port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,24 +80,35 @@ def _drop(transport: asyncio.Transport, reset: bool) -> None:
 
 
 class LoopServer:
-    """Any ASGI app on a loopback port, in the current event loop; starts and stops at once."""
+    """Any ASGI app on a loopback port, in the current event loop; starts and stops at once.
 
-    def __init__(self, app: ASGIApp, *, port: int = 0) -> None:
+    ``host`` may be ``::1`` too. ``certificate`` names the files of a certificate and its key: then it speaks https.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, port: int = 0, host: str = "127.0.0.1", certificate: tuple[str, str] | None = None
+    ) -> None:
         self._app = app
         self._port = port
+        self._host = host
+        self._certificate = certificate
         self._sock: socket.socket | None = None
         self._server: uvicorn.Server | None = None
 
     @property
     def url(self) -> str:
         """``http://127.0.0.1:PORT``; after a stop still the address it had."""
-        return f"http://127.0.0.1:{self._port}"
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{'https' if self._certificate else 'http'}://{name}:{self._port}"
 
     async def start(self) -> None:
         """Listen. A stopped server can be started again on its port."""
-        self._sock = listen(self._port)
+        self._sock = listen(self._port, self._host)
         self._port = self._sock.getsockname()[1]
-        config = config_for(self._app, lifespan="off")
+        secure: dict[str, Any] = {}
+        if self._certificate is not None:
+            secure = {"ssl_certfile": self._certificate[0], "ssl_keyfile": self._certificate[1]}
+        config = config_for(self._app, lifespan="off", **secure)
         config.load()
         self._server = uvicorn.Server(config)
         self._server.lifespan = config.lifespan_class(config)

@@ -112,6 +112,7 @@ class ChatScreen(PanesScreen):
         """The session is there: show what it holds."""
         self.status.status.connected = True
         self.status.status.failed = ""
+        self.settled("failed")
         self.refresh_server()
         self.load_session()
 
@@ -121,7 +122,9 @@ class ChatScreen(PanesScreen):
         self.status.redraw()
         self._number += 1
         self._add(
-            NoticeEntry(f"failed:{self._number}", "error", f"{sentence} Press enter to try again; nothing is lost.")
+            NoticeEntry(
+                f"failed:{self._number}", "error", f"{sentence} Press enter to try again; nothing is lost.", "failed"
+            )
         )
 
     def load_session(self) -> None:
@@ -163,6 +166,10 @@ class ChatScreen(PanesScreen):
         if session is not None:
             self.status.status.server = session.server
             self.status.status.marks = session.server.degraded
+            if session.server.ready:
+                self.settled("server")
+            if session.server.tools:
+                self.settled("no_tools")
         self.status.redraw()
         self.refresh_header()
 

@@ -83,7 +83,7 @@ class DoctorScreen(Panel[None]):
         self.every = True
 
     def on_mount(self) -> None:
-        self.add_class("-tall")
+        self.set_class(self.every, "-tall")
         self.load()
 
     def load(self) -> None:
@@ -102,6 +102,7 @@ class DoctorScreen(Panel[None]):
         self._draw()
 
     def _draw(self) -> None:
+        self.set_class(self.every, "-tall")
         self.query_one("#page", Plain).update(DoctorLines(self.findings, every=self.every))
 
     def action_again(self) -> None:

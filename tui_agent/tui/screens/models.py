@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import BindingType
 from textual.content import Content
 
@@ -14,34 +15,53 @@ from tui_agent.llm.probe import WORDS
 from tui_agent.tui import text as texts
 from tui_agent.tui.actions import bindings
 from tui_agent.tui.downloads import Download
-from tui_agent.tui.layout import join, label, spread
+from tui_agent.tui.layout import gauge, join, label, spread
 from tui_agent.tui.screens.lists import ListPanel
 from tui_agent.tui.screens.panel import Question
-from tui_agent.tui.text import bar, megabytes, one_line, plural, window
+from tui_agent.tui.text import megabytes, one_line, plural, window
 from tui_agent.tui.widgets.rows import Empty, Row
 
 LOAD_S = 5.0
 
 
-class ModelRow(Row):
-    """``name   7.6B Q4_K_M · 4.7 GB · window 32k · tools``, and below it where it runs while it is loaded."""
+def facts_of(view: ModelView) -> tuple[str, ...]:
+    """The columns behind a model's name: its kind, size, window, and what it can do."""
+    item = view.info
+    return (
+        " ".join(filter(None, (one_line(item.parameter_size), one_line(item.quantization)))),
+        megabytes(item.size),
+        f"window {window(item.context_length)}" if item.context_length else "",
+        ", ".join(filter(None, (*map(one_line, view.abilities), "leaves this machine" if item.remote else ""))),
+    )
 
-    def __init__(self, view: ModelView) -> None:
+
+class ModelRow(Row):
+    """``name   7.6B Q4_K_M   4.7 GB   window 32k   tools`` in columns that all rows share (``widths``, the name's
+    first), and below it where it runs while it is loaded. Where there is no room the kind goes; where there is less the
+    rest stands below the name."""
+
+    def __init__(self, view: ModelView, widths: Sequence[int]) -> None:
         super().__init__(view.info.name)
         self.view = view
+        self.widths = widths
 
     def lines(self, width: int) -> list[Content]:
         view, item = self.view, self.view.info
-        facts = [
-            " ".join(filter(None, (one_line(item.parameter_size), one_line(item.quantization)))),
-            megabytes(item.size),
-            f"window {window(item.context_length)}" if item.context_length else "",
-            ", ".join(map(one_line, view.abilities)),
-            "leaves this machine" if item.remote else "",
-        ]
-        right = Content.styled(" · ".join(fact for fact in facts if fact), "$quiet")
+        kind, size, room, can = facts_of(view)
+        longest, *sizes = self.widths
+        columns = [kind.ljust(sizes[0]), size.rjust(sizes[1]), room.rjust(sizes[2]), can.ljust(sizes[3])]
         name = join(("● " if view.current else "  ", "$said"), label(item.name, "bold" if view.current else ""))
-        lines = [spread(name, right, width)]
+        for places in ((0, 1, 2, 3), (1, 2, 3)):
+            right = "  ".join(columns[place] for place in places if sizes[place])
+            if longest + 4 + cell_len(right) <= width:
+                lines = [spread(name, Content.styled(right, "$quiet"), width)]
+                break
+        else:
+            words = " · ".join(filter(None, (size, room, can)))
+            lines = [
+                name.truncate(width, ellipsis=True),
+                join("    ", (words, "$quiet")).truncate(width, ellipsis=True),
+            ]
         running = view.running
         if running is not None:
             now = ["loaded", share_words(running)]
@@ -76,9 +96,9 @@ class DownloadRow(Row):
         lines = [spread(head, Content.styled(" · ".join(facts), "$quiet"), width)]
         for layer in state.layers:
             if layer.completed < layer.total:
-                meter = bar(layer.completed, layer.total, max(8, min(40, width - 40)))
+                meter = gauge(layer.completed, layer.total, max(8, min(40, width - 40)))
                 size = f" {megabytes(layer.completed) or '0 MB'} of {megabytes(layer.total)}"
-                part = join("    ", (one_line(layer.digest)[:12], "$faint"), "  ", (meter, "$meter"), (size, "$quiet"))
+                part = join("    ", (one_line(layer.digest)[:12], "$faint"), "  ", meter, (size, "$quiet"))
                 lines.append(part.truncate(width, ellipsis=True))
         if state.silent_s:
             words = f"no data for {texts.age(state.silent_s)} · x stops it, p goes on where it stopped"
@@ -93,6 +113,7 @@ class ModelsScreen(ListPanel[str]):
 
     kind = "models"
     BINDINGS: ClassVar[list[BindingType]] = list(bindings("models"))
+    DEFAULT_CSS = "ModelsScreen > .panel { width: 116; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +159,10 @@ class ModelsScreen(ListPanel[str]):
     def search_changed(self) -> None:
         needle = self.words.casefold()
         rows: list[Row] = [DownloadRow(job) for job in self.host.downloads.shown]
-        rows += [ModelRow(view) for view in self.views if needle in view.info.name.casefold()]
+        views = [view for view in self.views if needle in view.info.name.casefold()]
+        cells = [(one_line(view.info.name), *facts_of(view)) for view in views]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows += [ModelRow(view, widths) for view in views]
         nothing = self.trouble or (
             f"No model is called “{self.words}”." if needle else "The server has no model yet; p downloads one."
         )

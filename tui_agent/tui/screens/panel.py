@@ -74,6 +74,11 @@ class Panel(ModalScreen[Result], Generic[Result]):
             yield Plain(id="page")
 
     @property
+    def close_word(self) -> str:
+        """What esc does now."""
+        return "close"
+
+    @property
     def has_parts(self) -> bool:
         """Whether the panel was composed; one that opens as the app ends is mounted without its parts."""
         return bool(self.query(KeyBar))
@@ -106,7 +111,7 @@ class Panel(ModalScreen[Result], Generic[Result]):
             if action.show_in_footer and action.name != "close" and self.check_action(action.name, ()) is True
         ]
         close = f"{self.kind}.close"
-        right = join((shown(keymap.keys(close)), "$act"), (" close", "$quiet"))
+        right = join((shown(keymap.keys(close)), "$act"), (f" {self.close_word}", "$quiet"))
         self.query_one(KeyBar).show(hints, right.stylize(Style.from_meta({"do": close})), most=2)
         self.on_resize()
 

@@ -66,6 +66,12 @@ PARTS = (
         "Counts, statuses, dates, versions: a tool can fetch them when needed, and they go stale here.",
         "Nothing here that a tool could fetch.",
     ),
+    Part(
+        "by_hand",
+        "by hand",
+        "Lines you wrote into memory files, not looked at for a month: still right (confirm), or changed (correct).",
+        "No line that you wrote by hand has gone a month without a look.",
+    ),
 )
 
 
@@ -125,14 +131,16 @@ class ReviewRow(Row):
         away = "not your words" in source
         why = join(("  ", ""), (one_line(item.why), "$said"), (" · ", "$faint") if source and item.why else "")
         second = join(why, (source, "$warning" if away else "$quiet"))
-        return [first, second.truncate(width, ellipsis=True)]
+        check = facts.get("to check", "")
+        third = [join(("  to check: ", "$faint"), (check, "$quiet"))] if check and check not in item.why else []
+        return [first, *(line.truncate(width, ellipsis=True) for line in (second, *third))]
 
 
 class ReviewScreen(ListPanel[None], FactKeys[None]):
     """
     | Key | What |
     | :- | :- |
-    | tab, 1 to 5 | the parts: old, new today, waiting, unused, look up |
+    | tab, 1 to 6 | the parts: old, new today, waiting, unused, look up, by hand |
     | c, e, x, h, D | confirm, correct, expire, set until when, delete forever |
     | a, n | approve, reject what waits |
     | enter, u | inspect, undo |
@@ -182,6 +190,8 @@ class ReviewScreen(ListPanel[None], FactKeys[None]):
         counts = {one.name: f"{len(self._items(one.name))}" for one in PARTS}
         if self.view.queue_total > len(self.view.queue):
             counts["queue"] = f"{len(self.view.queue)} of {self.view.queue_total}"
+        if self.view.by_hand_total > len(self.view.by_hand):
+            counts["by_hand"] = f"{len(self.view.by_hand)} of {self.view.by_hand_total}"
         self.query_one("#parts", PartsLine).update(PartsBar(counts, part.name))
         needle = self.words.casefold()
         found = [item for item in self._items(part.name) if needle in f"{item.text} {item.source}".casefold()]
@@ -206,6 +216,8 @@ class ReviewScreen(ListPanel[None], FactKeys[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in WAITING_KEYS:
             return self.part == "waiting" and bool(self.view.waiting)
+        if action == "until" and self.part == "by_hand":
+            return False  # a line of a file has no end
         if action in FACT_KEYS:
             return self.part != "waiting" and bool(self._items(self.part))
         return True
@@ -246,3 +258,6 @@ class ReviewScreen(ListPanel[None], FactKeys[None]):
 
     def key_5(self) -> None:
         self.to_part(4)
+
+    def key_6(self) -> None:
+        self.to_part(5)

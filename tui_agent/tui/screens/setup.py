@@ -16,9 +16,9 @@ from textual.worker import Worker
 from tui_agent.agent.firstrun import Act, Choice, FirstRun, Surroundings
 from tui_agent.tui.actions import bindings
 from tui_agent.tui.host import Done
-from tui_agent.tui.layout import Lines, join, label, text, wrapped
+from tui_agent.tui.layout import Lines, gauge, join, label, text, wrapped
 from tui_agent.tui.screens.panel import QUESTION_DELAY_S, Panel
-from tui_agent.tui.text import bar, one_line
+from tui_agent.tui.text import one_line
 from tui_agent.tui.widgets.base import Plain
 from tui_agent.tui.widgets.rows import Row, RowList
 
@@ -32,20 +32,21 @@ _LOW, _FEW = 24, 3
 
 
 class ChoiceRow(Row):
-    """``1  Start it now   runs `ollama serve`; it stops when you leave``; on two lines where it is too narrow, but on
-    one, cut, where it is also too low for that (``low``)."""
+    """``1  Start it now   runs `ollama serve`; it stops when you leave``; all on two lines where one is too long, but
+    on one, cut, where the screen is also too low for that (``low``). ``names`` and ``details`` are the cells of the
+    longest of all rows."""
 
-    def __init__(self, choice: Choice, names: int, *, low: bool = False) -> None:
+    def __init__(self, choice: Choice, names: int, details: int, *, low: bool = False) -> None:
         super().__init__(choice.key)
         self.choice = choice
         self.names = names
+        self.details = details
         self.low = low
 
     def lines(self, width: int) -> list[Content]:
         choice = self.choice
         head = join((f"{choice.key}  ", "$act"), label(choice.label))
-        room = width - self.names - 6
-        if self.low or (width >= _WIDE and len(choice.detail) <= room):
+        if self.low or (width >= _WIDE and self.details <= width - self.names - 5):
             pad = " " * (self.names - len(one_line(choice.label)) + 2)
             return [join(head, pad, label(choice.detail, "$quiet")).truncate(width, ellipsis=True)]
         detail = wrapped(label(choice.detail, "$quiet"), width, first="   ", rest="   ", limit=2)
@@ -88,9 +89,7 @@ class ProgressLines(Lines):
         if self.share is None:
             return [join(("● ", "$said"), (self.words, "$text")).truncate(width, ellipsis=True)]
         cells = max(8, min(30, width - 40))
-        meter = join(
-            (bar(self.share, 1.0, cells), "$meter"), (f" {self.share:4.0%}  ", "$text"), (self.words, "$quiet")
-        )
+        meter = join(gauge(self.share, 1.0, cells), (f" {self.share:4.0%}  ", "$text"), (self.words, "$quiet"))
         return [join(("● ", "$said"), meter).truncate(width, ellipsis=True)]
 
 
@@ -123,6 +122,7 @@ class SetupScreen(Panel[str]):
         self._doing: Worker[None] | None = None
         self._opened_at = 0.0
         self._looking = False
+        self._shown = ""
 
     def body(self) -> ComposeResult:
         with VerticalScroll(classes="panel--body"):
@@ -144,6 +144,8 @@ class SetupScreen(Panel[str]):
         if walk.outcome:
             self.dismiss(walk.outcome)
             return
+        if not self.has_parts:
+            return
         step = walk.step
         version = one_line(walk.facts.version)
         self.set_title(step.title, f"Ollama {version}" if version else "")
@@ -152,8 +154,11 @@ class SetupScreen(Panel[str]):
         # While something is going on only what was chosen stays, so that its progress fits on low screens too.
         choices = [one for one in step.choices if not self._busy or one.act == walk.working]
         names = max((len(one_line(choice.label)) for choice in choices), default=0)
+        details = max((len(one_line(choice.detail)) for choice in choices), default=0)
         low = self.app.size.height < _LOW and len(choices) > _FEW
-        rows.show([ChoiceRow(choice, names, low=low) for choice in choices], keep=False)
+        # The same question again: what was chosen stays highlighted, so that enter goes on with it.
+        rows.show([ChoiceRow(choice, names, details, low=low) for choice in choices], keep=step.state == self._shown)
+        self._shown = step.state
         rows.disabled = self._busy
         progress = self.query_one("#progress", Plain)
         progress.set_class(self._busy, "-on")
@@ -161,6 +166,15 @@ class SetupScreen(Panel[str]):
             progress.update("")
             rows.focus()
         self.show_keys()
+
+    @property
+    def has_parts(self) -> bool:
+        # As the app ends its parts go one after the other.
+        return super().has_parts and all(self.query(part) for part in ("#page", "#list", "#progress", ".panel--title"))
+
+    @property
+    def close_word(self) -> str:
+        return "stop" if self._busy else "close"
 
     @property
     def _busy(self) -> bool:

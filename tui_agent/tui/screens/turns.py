@@ -8,16 +8,16 @@ slow. The panes around the conversation are the business of the subclass.
 from __future__ import annotations
 
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.tui.answer import AnswerEntry, ToolPart
-from tui_agent.tui.entries import Entry, FileEntry, NoticeEntry, UserEntry, WelcomeEntry
+from tui_agent.tui.entries import FileEntry, UserEntry
 from tui_agent.tui.keymap import shown
+from tui_agent.tui.screens.notices import NoticeScreen
 from tui_agent.tui.text import clean, one_line, short
 from tui_agent.tui.widgets.bars import StatusLine
 from tui_agent.tui.widgets.composer import Composer
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tui_agent.agent import events as ev
     from tui_agent.agent.views import ActionResult
     from tui_agent.memory.types import RecallRecord
-    from tui_agent.tui.app import TuiAgentApp
 
 FRAME_S = 1 / 12
 
@@ -43,15 +42,13 @@ class Happened(Message):
         self.answered = answered
 
 
-class TurnScreen(Screen[None]):
+class TurnScreen(NoticeScreen):
     """A screen with a transcript, a composer and a status line, and the turns between them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.running = False
         self.answer: AnswerEntry | None = None
-        self._number = 0
-        self._seen_notices: set[str] = set()
         self._frame: Timer | None = None
         self._frame_cost = 0.0
         self._pieces = 0
@@ -59,15 +56,6 @@ class TurnScreen(Screen[None]):
         self._question = ""
         self._user_saved = True
         self._ask_again = False
-
-    @property
-    def host(self) -> TuiAgentApp:
-        """The application, by its real type."""
-        return cast("TuiAgentApp", self.app)
-
-    @property
-    def transcript(self) -> Transcript:
-        return self.query_one("#transcript", Transcript)
 
     @property
     def composer(self) -> Composer:
@@ -231,11 +219,6 @@ class TurnScreen(Screen[None]):
     def _last_answer(self) -> AnswerEntry | None:
         return next((entry for entry in reversed(self.transcript.entries) if isinstance(entry, AnswerEntry)), None)
 
-    def _add(self, entry: Entry) -> None:
-        if any(isinstance(old, WelcomeEntry) for old in self.transcript.entries):
-            self.transcript.load([old for old in self.transcript.entries if not isinstance(old, WelcomeEntry)])
-        self.transcript.add(entry)
-
     def _text(self, piece: str) -> None:
         now = monotonic()
         if self._pieces == 0:
@@ -301,13 +284,6 @@ class TurnScreen(Screen[None]):
         self._notice(Notice("info", f"{event.summary} /learned shows it all{undo}."))
         self.refresh_panes()
         self.refresh_reviews()
-
-    def _notice(self, notice: ev.Notice) -> None:
-        if notice.key and notice.key in self._seen_notices:
-            return
-        self._seen_notices.add(notice.key)
-        self._number += 1
-        self._add(NoticeEntry.of(notice, self._number))
 
     def _finished(self, event: ev.TurnFinished) -> None:
         if self._frame is not None:
