@@ -141,7 +141,7 @@ class ColdSearch:
         self._by_words(query, hits, total, names.strong)
         wanted = self._by_names(query, hits, total, names)
         self._by_meaning(query, hits)
-        likely = sorted(hits.values(), key=lambda h: -sum(_values(h, query, wanted)[:3]))
+        likely = sorted(hits.values(), key=lambda h: -sum(_told(h, wanted)))
         hits = {hit.number: hit for hit in likely[: _DESCRIBED + 2 * query.limit + query.own]}
         self._describe(query, hits)
         for hit in hits.values():
@@ -345,13 +345,21 @@ def _rarity(count: int, total: int) -> float:
     return math.log(1.0 + (max(total, count) - count + 0.5) / (count + 0.5)) + 0.25
 
 
-def _values(hit: Hit, query: Query, wanted: float) -> tuple[float, ...]:
+def _told(hit: Hit, wanted: float) -> tuple[float, float, float]:
+    """The terms of a hit that the question decides."""
     w = WEIGHTS
-    age = query.step - hit.put_away_step if hit.session_id == query.session_id else _FRESH_STEPS
     return (
         w["names"] * min(1.0, hit.share / wanted) if wanted else 0.0,
         w["words"] * min(1.0, hit.words),
         w["meaning"] * max(0.0, hit.calibrated),
+    )
+
+
+def _values(hit: Hit, query: Query, wanted: float) -> tuple[float, ...]:
+    w = WEIGHTS
+    age = query.step - hit.put_away_step if hit.session_id == query.session_id else _FRESH_STEPS
+    return (
+        *_told(hit, wanted),
         w["kind"] * kind_weight(hit.kind) / 3.0,
         w["references"] * min(1.0, math.log1p(hit.references) / 2.4),
         w["freshness"] * math.exp(-max(0, age) / _FRESH_STEPS),
