@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -153,3 +154,15 @@ def test_no_text_raises(text: str) -> None:
 
 def test_the_replacement_is_what_users_are_told() -> None:
     assert secrets.REPLACEMENT == "[secret removed]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_in_a_forked_child_the_rules_work_without_the_library_whose_threads_are_lost() -> None:
+    said = f"{SECRET_WORD}: Tr0ub4dor&3x"
+    assert secret_vendors._betterleaks() is not None
+    child = os.fork()
+    if not child:
+        alone = secret_vendors._betterleaks() is None
+        os._exit(0 if alone and redact(said).text == f"{SECRET_WORD}: {REPLACEMENT}" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert secret_vendors._betterleaks() is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -84,8 +86,26 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
         at += len(line)
 
 
+_threads_lost = False
+
+
+def _after_fork() -> None:
+    """The library has a runtime with threads of its own, which a forked child does not have: asked there, it may never
+    answer. The other rules go on without it."""
+    global _threads_lost
+    if "betterleaks" in sys.modules:
+        _threads_lost = True
+        _betterleaks.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @lru_cache(maxsize=1)
 def _betterleaks() -> Callable[[str], list[Any]] | None:
+    if _threads_lost:
+        return None
     try:
         module = importlib.import_module("betterleaks")
         module.scan_string("warm")
