@@ -106,6 +106,7 @@ async def test_a_folder_damaged_while_the_app_was_closed_costs_nothing(
     result = await desk.session.reindex()
     assert result.ok, result.text
     assert desk.session.index.rows == len(TEXTS)
+    desk.session.core.recaller.index_patience_s = 20  # a question does not wait as long for the index
     record = await desk.session.core.recaller.recall(TEXTS[0], threshold=-1)
     assert record.extra["index"] == "chroma"
 

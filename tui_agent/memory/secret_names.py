@@ -71,7 +71,8 @@ _ASSIGN = re.compile(
     r"|[ \t]{0,16}(?P<op>:=|=>|=(?![=>~])|:(?![:=/])|->))[ \t]*(?P<prefix>[bruRBfF@]{0,2})(?P<quote>\\?[\"'`“„«])?"
 )
 _CLOSING = {"“": "”", "„": "”", "«": "»"}
-_BARE = re.compile(r"[^\s,;&|<>\"'`(){}\[\]]{1,600}")
+# "&" ends a value where the next parameter of a URL begins, and may else be a character of it.
+_BARE = re.compile(r"(?:[^\s,;&|<>\"'`(){}\[\]]|&(?=\w)(?![\w.%-]{1,64}=)){1,600}")
 _LINE_NAME = re.compile(r"^[ \t>#*-]*(?:export[ \t]+|set[ \t]+|-[ \t]+|ENV[ \t]+|ARG[ \t]+)?$")
 _SPACED = re.compile(r"[ \t]{1,8}(?P<value>[^\s,;\"'`]{1,600})")
 
