@@ -1,7 +1,7 @@
 """Texts that the clipboard cannot take, as files in a folder of the app's own.
 
 Delete forever reaches them there, `memory paths` names them, and they are gone when the window that wrote them is
-closed, or at the next start when that was killed.
+closed, or at the next start when that was killed (not on Windows, where it cannot be asked what still runs).
 """
 
 from __future__ import annotations

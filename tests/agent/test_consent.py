@@ -79,6 +79,8 @@ def test_vectors_on_this_machine_need_no_yes_and_a_name_that_is_none_never_has_o
     assert Consent(paths, Settings()).allows_machine("127.0.0.1")
     assert Consent(paths, Settings(allow_remote=True)).allows_machine("box")
     assert not Consent(paths, Settings(allow_hosts=("box",))).allows_machine("bo x/..")
+    assert not Consent(paths, Settings(allow_hosts=("bo x/..",))).allows_machine("bo x/..")
+    assert Consent(paths, Settings(allow_hosts=("http://[box", "box"))).allows_machine("box")
 
 
 def test_the_setting_is_a_list_in_the_users_file_and_a_project_cannot_give_consent(

@@ -110,6 +110,25 @@ async def test_a_broken_facts_json_is_said_once_and_nothing_is_lost(open_desk: O
     assert desk.memory("facts.json") == '{\n  "facts": [\n'
 
 
+async def test_every_line_that_is_refused_is_named_and_only_what_was_taken_over_is_counted(open_desk: Open) -> None:
+    desk = await begun(await open_desk(interactive=True))
+    await with_facts(desk, "We deploy on Fridays.")
+
+    def add_three(data: dict[str, Any]) -> None:
+        add_tagged(data)
+        data["facts"] += [{"fact": "The build is red."}, {"fact": "There are 214 tests."}]
+
+    edit(desk, add_three)
+    await desk.session._files_edited({desk.project.facts_json_path})
+    assert of(desk.heard, FileChanged)[-1].diff == "1 added"
+    refused = [notice for notice in of(desk.heard, Notice) if "was not taken over" in notice.text]
+    desk.project.facts_json_path.write_text('{\n  "facts": [\n', "utf-8")
+    await desk.session._files_edited({desk.project.facts_json_path})
+    broken = [notice for notice in of(desk.heard, Notice) if "facts.json, line" in notice.text]
+    assert (len(refused), len(broken)) == (2, 1)
+    assert len({notice.key for notice in (*refused, *broken)}) == 3  # a key is shown once
+
+
 async def test_two_facts_that_say_the_same_wait_as_a_pair_and_are_merged_or_left(open_desk: Open) -> None:
     desk = await begun(await open_desk(interactive=True))
     await with_facts(desk, "We deploy on Fridays.", "We deploy on Fridays!!", "Tests come first.", "Tests come first?")

@@ -24,6 +24,7 @@ from tui_agent.agent.doctor.facts import TerminalFacts
 from tui_agent.agent.events import IndexChanged, Notice
 from tui_agent.memory import shredding
 from tui_agent.memory.chroma_collection import open_client
+from tui_agent.memory.fact_index import FactIndex
 from tui_agent.memory.index_process import IndexProcess
 from tui_agent.memory.owner_lock import OwnerLock
 from tui_agent.memory.shredding import index_is_stale, shred
@@ -303,6 +304,28 @@ async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_
     assert ids[2].encode() not in everything
 
 
+async def test_an_index_that_was_emptied_just_after_it_was_written_is_filled_again(
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await started(await open_desk(interactive=True))
+    keeper = desk.session._keeper
+    assert keeper is not None
+    run, emptied = keeper._run, []
+
+    async def written_then_emptied(func: Any, *args: Any, **more: Any) -> Any:
+        found = await run(func, *args, **more)
+        if func == keeper._write and not emptied:
+            emptied.append(await asyncio.to_thread(keeper.drop))
+        return found
+
+    monkeypatch.setattr(keeper, "_run", written_then_emptied)
+    await add(desk, *TEXTS)
+    assert emptied == [True]
+    assert (desk.session.index.state, desk.session.index.rows) == ("ready", 4)
+    assert keeper._index is not None
+    assert await asyncio.to_thread(keeper._index.count) == 4
+
+
 async def index_line(desk: Desk) -> Any:
     """What the doctor says of the index in this window."""
     return next(one for one in await desk.session.examine(TerminalFacts()) if one.check == "index")
@@ -455,3 +478,18 @@ from tui_agent.memory import chroma_index, index_process
 chroma_index.ChromaIndex.sync = lambda *args, **more: time.sleep(60)
 index_process.main()
 """
+
+
+async def test_a_new_conversation_finds_the_facts_without_reading_them_again(
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await started(await open_desk(interactive=True))
+    await add(desk, *TEXTS)
+    await desk.session.core.recaller.recall(TEXTS[0], threshold=-1)
+    reads: list[int] = []
+    whole = FactIndex._whole
+    monkeypatch.setattr(FactIndex, "_whole", lambda *args: [reads.append(1), whole(*args)][1])
+    await desk.session.switch("new")
+    record = await desk.session.core.recaller.recall(TEXTS[0], threshold=-1)
+    assert record.items[0].text == TEXTS[0]
+    assert reads == []

@@ -48,6 +48,8 @@ def test_a_legal_transcript_is_left_as_it_is() -> None:
         ([SYSTEM, user(), said(NO_ANSWER), said("two")], [SYSTEM, user(), said("two")]),
         ([SYSTEM, user(), said(""), user("v")], [SYSTEM, user(), said(NO_ANSWER), user("v")]),
         ([SYSTEM, user([{"type": "text", "text": "a"}, {"type": "image"}, "b"])], [SYSTEM, user("a\nb")]),
+        ([SYSTEM, user(), {**calls("t"), "content": None}, result(), said()],
+         [SYSTEM, user(), {**calls("t"), "content": ""}, result(), said()]),
         ([SYSTEM, user(), {"role": "ipython", "content": "x"}], [SYSTEM, user("u\n\nx")]),
         ([SYSTEM, user(), SYSTEM], [SYSTEM, user("u\n\ns")]),
     ],

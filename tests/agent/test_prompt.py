@@ -109,6 +109,15 @@ def test_a_changed_file_is_announced_once() -> None:
     assert prompt.changed_sections([new]) == []
 
 
+def test_a_file_that_is_gone_is_announced_once_and_again_when_it_is_back() -> None:
+    prompt = prompt_of()
+    rules, user = Section("rules.md", "- a"), Section("knowledge/user.md", "Name: Maja")
+    prompt.start_epoch(project="p", keep_messages=20, sections=[rules, user], tools=[], epoch=2)
+    assert prompt.changed_sections([rules]) == [Section("knowledge/user.md", "")]
+    assert prompt.changed_sections([rules]) == []
+    assert prompt.changed_sections([rules, user]) == [user]
+
+
 def test_thinking_of_earlier_turns_is_dropped_once() -> None:
     prompt = prompt_of({"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "thinking": "hm"})
     assert prompt.drop_thinking()

@@ -98,6 +98,23 @@ async def test_rules_edited_outside_are_said_and_carried_by_the_next_request(ope
     assert "answer in rhyme" in desk.session.core.prompt.system
 
 
+@pytest.mark.parametrize("name", ["rules.md", "knowledge/user.md"])
+async def test_a_file_emptied_or_deleted_outside_is_said_and_told_to_the_model(open_desk: Open, name: str) -> None:
+    desk = await open_desk(interactive=True)
+    path = desk.project.memory_dir / name
+    path.write_text("- answer in rhyme\n", "utf-8")
+    await desk.session._reload.refresh()
+    await desk.say("hello")
+    assert "answer in rhyme" in desk.body["messages"][-1]["content"]
+    path.unlink()
+    await desk.session._reload.refresh()
+    assert of(desk.heard, FileChanged)[-1].diff.startswith("− 1 ")
+    await desk.say("again")
+    assert f"{name} was emptied; what it said no longer holds." in desk.body["messages"][-1]["content"]
+    await desk.say("once more")
+    assert "was emptied" not in desk.body["messages"][-1]["content"]
+
+
 async def test_config_edited_outside_takes_effect_with_the_next_request(open_desk: Open) -> None:
     desk = await open_desk(interactive=True)
     await desk.session.watching()

@@ -89,6 +89,7 @@ PASTES = {
     "code": ("file", "class Retry:\n" + "    def it(self):\n        return 1\n" * 60),
     "go code": ("file", "func It() {\n" + "\tattempts := attempts + 1\n" * 90 + "}\n"),
     "fenced": ("file", "```\n" + _PLAIN * 30 + "```\n"),
+    "log of logins": ("log", "12 failed logins from one address, 3 passed on\n" * 50),
     "log": ("log", "12:00:01 worker 3 gave up on order 17\n" * 60),
     "prose": ("log", _PLAIN * 30),
 }

@@ -100,6 +100,18 @@ def test_edits_by_hand_are_listed_taken_or_put_back(shell: Shell) -> None:
     assert memory(shell, "changes", "facts.json").code == 6
 
 
+def test_a_facts_json_that_is_no_json_can_be_put_back_and_is_kept_as_a_version(shell: Shell) -> None:
+    with_facts(shell, "We deploy on Fridays.")
+    path = Project.open(shell.root).facts_json_path
+    path.write_text('{"facts": [', "utf-8")
+    listed = memory(shell, "changes")
+    assert ("Expecting" in listed.out, "--take" in listed.err, "--put-back" in listed.err) == (True, False, True)
+    assert memory(shell, "changes", "facts.json", "--take").code == 1
+    back = memory(shell, "changes", "facts.json", "--put-back", "--json")
+    assert (path.parent / json.loads(back.out)["kept"]).read_text("utf-8") == '{"facts": ['
+    assert "We deploy on Fridays." in path.read_text("utf-8")
+
+
 def test_a_plain_chroma_memory_waits_or_is_taken_as_ones_own(shell: Shell) -> None:
     stores_of(shell).close()
     project = Project.open(shell.root)

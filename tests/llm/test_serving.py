@@ -214,6 +214,28 @@ async def test_a_second_window_that_is_killed_keeps_nothing_running(tmp_path: Pa
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+async def test_a_start_that_is_given_up_ends_the_server_although_this_window_looks_for_one_there(
+    tmp_path: Path,
+) -> None:
+    own = ServerUse(tmp_path / "servers")
+    own.begin(HOST)
+    server = ours(tmp_path, SLEEPS)
+
+    async def never() -> bool:
+        return False
+
+    start = asyncio.ensure_future(server.start(never))
+    while server.pid is None or not children(server.pid):
+        await asyncio.sleep(0.02)
+    (child,) = children(server.pid)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert not is_running(child)
+    own.end()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
 async def test_what_a_killed_window_left_behind_does_not_count(tmp_path: Path) -> None:
     stale = uses_of(tmp_path / "servers", HOST) / f"1-00000000{MARK}"
     stale.parent.mkdir(parents=True)

@@ -263,6 +263,23 @@ def test_a_correction_taken_back_is_followed_by_an_index_that_saw_it(db: Databas
     assert (texts(record.items), record.near) == (["The gateway port is 7443."], ())
 
 
+def test_a_window_that_writes_all_the_time_holds_no_question_up(
+    db: Database, facts: FactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts.add(new(GATEWAY))
+    asking = recaller(db, facts)
+    run(asking.recall("gateway"))
+    with Database(tmp_path / "memory.db") as other:
+        look = asking._index._look
+
+        def meanwhile(last: Any) -> Any:
+            other.execute("UPDATE memory SET importance = importance")
+            return look(last)
+
+        monkeypatch.setattr(asking._index, "_look", meanwhile)
+        assert texts(run(asyncio.wait_for(asking.recall("gateway port"), 20)).items) == [GATEWAY]
+
+
 def test_what_another_window_writes_is_found(db: Database, facts: FactStore, tmp_path: Path) -> None:
     asking = recaller(db, facts)
     run(asking.recall("gateway"))

@@ -55,6 +55,20 @@ def test_promoting_can_be_undone_and_taken_back(world: World) -> None:
     assert "short answers" in world.text(USER)
 
 
+def test_a_fact_that_is_taken_back_from_all_projects_stands_where_it_stood(world: World) -> None:
+    bare = world.remember("Weights are integers in grams")
+    placed = world.remember("Prefers tabs", target="AGENTS.md#User Preferences")
+    ledger = world.stores.ledger
+    for fact in (bare, placed):
+        ledger.promote(fact.id)
+        ledger.demote(fact.id)
+    assert everywhere(world).strip() == ""
+    assert "Weights" not in world.text(USER)
+    assert "Prefers tabs" in world.text("AGENTS.md")
+    ledger.write_facts_json()
+    assert "Weights" in world.text("facts.json")
+
+
 def test_promoting_twice_and_beyond_the_cap_is_refused_with_a_reason(world: World) -> None:
     one, two = world.remember("Likes tea", target=USER), world.remember("Likes rain", target=USER)
     ledger = world.stores.ledger

@@ -123,6 +123,9 @@ def test_a_project_gets_a_file_of_its_name() -> None:
         ("Do piątku jestem na konferencji.", 4),
         ("До пятницы я на больничном.", 4),
         ("I'm away until Tuesday.", 1),
+        ("I'm on leave from Monday until Friday.", 4),
+        ("Od poniedziałku do piątku jestem na urlopie.", 4),
+        ("Я в отпуске с понедельника по пятницу.", 4),
         ("I'm travelling until 2026-03-20.", 11),
         ("Jestem na urlopie do 15 marca.", 6),
         ("Я в отпуске до 15 марта.", 6),
@@ -133,6 +136,19 @@ def test_a_project_gets_a_file_of_its_name() -> None:
 )
 def test_an_end_in_the_words_is_a_shelf_life_in_days(text: str, days: float) -> None:
     assert only(text).ttl_days == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Деплоим по пятницам.",
+        "Our office hours are Monday through Friday.",
+        "Pracujemy od poniedziałku do piątku.",
+        "Мы работаем с понедельника по пятницу.",
+    ],
+)
+def test_what_comes_round_every_week_has_no_end(text: str) -> None:
+    assert only(text).ttl_days is None
 
 
 @pytest.mark.parametrize(

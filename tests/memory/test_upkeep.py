@@ -17,6 +17,7 @@ from tui_agent.memory.backup import Backups
 from tui_agent.memory.checks import Finding, check, file_system, worst
 from tui_agent.memory.holding import holding, in_use, take_alone
 from tui_agent.memory.text import format_utc, parse_utc
+from tui_agent.memory.types import Origin, Proposal
 from tui_agent.memory.upkeep import BULK, happened, prune, prune_due, prune_if_due, stats, working_scope
 from tui_agent.memory.working import WorkingMemory
 
@@ -141,6 +142,24 @@ async def test_the_log_holds_facts_and_working_memory_in_one_order(world: World)
     assert (replaced.old, replaced.new) == ("We use npm.", "We use pnpm.")
     assert [line.event for line in happened(world.stores, item_id=item_id)] == ["put_away"]
     assert [line.zone for line in happened(world.stores, zone="working")] == ["working"]
+
+
+def test_a_decided_proposal_says_in_the_log_that_its_text_is_gone(world: World) -> None:
+    proposal = Proposal(text="We use tabs.", origin=Origin.MODEL, proposer="model", source="message 1")
+    item = world.stores.facts.quarantine(proposal, "It is the model's idea.")
+    assert happened(world.stores)[0].told == "We use tabs."
+    world.stores.facts.reject(item.id)
+    assert [(line.event, line.told) for line in happened(world.stores)] == [
+        ("reject", "its text is not kept once it was decided"),
+        ("quarantine", "its text is not kept once it was decided"),
+    ]
+
+
+async def test_a_new_goal_says_in_the_log_what_of_the_cold_memory_matches(world: World) -> None:
+    working = WorkingMemory(world.stores.db, scope=working_scope(world.project), session_id="s1")
+    await working.set_goal("ship it")
+    (line,) = happened(world.stores)
+    assert (line.event, line.told) == ("goal", "no put-away item matches it")
 
 
 # --- who else is there ----------------------------------------------------------------------------

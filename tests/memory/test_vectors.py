@@ -91,6 +91,26 @@ def test_after_any_changes_a_table_equals_its_vectors(steps: list[tuple[str, int
     }
 
 
+def test_a_table_that_shrinks_changes_and_grows_again_finds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.memory.vectors._ALL", 100)
+    monkeypatch.setattr("tui_agent.memory.vectors._CLOSE", 30)
+    numbers = np.random.default_rng(4)
+
+    def fresh(*names: str) -> dict[str, np.ndarray]:
+        rows = numbers.normal(size=(len(names), 128)).astype(np.float32)
+        return dict(zip(names, rows / np.linalg.norm(rows, axis=1, keepdims=True), strict=True))
+
+    table, known = VectorTable("x"), fresh(*(f"f{n}" for n in range(120)))
+    table.put(known)
+    for n in range(40):
+        table.discard(f"f{n}")
+        del known[f"f{n}"]
+    for changed in (fresh(*(f"f{n}" for n in range(60, 90))), fresh(*(f"g{n}" for n in range(60)))):
+        known |= changed
+        table.put(changed)
+    assert all(next(iter(table.search(vector, 1))) == ref for ref, vector in known.items())
+
+
 def test_of_many_vectors_the_nearest_are_found_as_if_all_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_agent.memory.vectors._ALL", 200)
     monkeypatch.setattr("tui_agent.memory.vectors._CLOSE", 400)

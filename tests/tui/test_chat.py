@@ -191,6 +191,16 @@ async def test_background_events_appear_as_lines_and_notices() -> None:
         assert any("Saved: Prefers [tea] · alt+u undo" in words for words in notices(app))
 
 
+async def test_a_refused_text_that_is_not_shown_leaves_no_empty_quotes() -> None:
+    session = FakeSession()
+    refused = MemoryChanged("refused", "fact", "", "", "It holds a password.", "knowledge/user.md")
+    session.scripts = [[TextDelta("Noted."), refused, TurnFinished("answered", "m1", "Noted.")]]
+    async with driven(session) as (app, pilot, _):
+        await pilot.press("x", "enter")
+        line = "memory: refused a line in knowledge/user.md · It holds a password."
+        await wait_until(pilot, lambda: line in screen_text(app))
+
+
 async def test_what_a_key_did_is_told_once() -> None:
     async with driven() as (app, pilot, session):
 

@@ -95,6 +95,17 @@ async def test_a_normal_paste_is_inserted() -> None:
         await wait_until(pilot, lambda: app.chat.composer.text == "two\nlines")
 
 
+async def test_a_paste_as_terminals_send_it_keeps_its_lines() -> None:
+    # Each line ends with a carriage return there; 6 kB in short lines are neither large nor one long line.
+    lines = [f"line {number}" for number in range(500)]
+    async with driven() as (app, pilot, _):
+        app.post_message(events.Paste("\r".join(lines)))
+        await wait_until(pilot, lambda: app.chat.composer.text == "\n".join(lines))
+        app.post_message(events.Paste("\r\n".join(lines * 5)))
+        await wait_until(pilot, lambda: app.chat.composer.attachments)
+        assert " · 2,500 lines · " in app.chat.composer.attachments[0].chip
+
+
 async def test_a_message_while_busy_waits_in_sight_and_can_be_edited() -> None:
     wait = Wait()
     session = FakeSession()

@@ -85,6 +85,17 @@ async def test_enter_inspects(pane: str, ref: str) -> None:
         assert app.screen is app.chat
 
 
+async def test_an_item_that_is_gone_is_said_and_leaves_no_empty_inspector(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(_self: FakeSession, _ref: str) -> None:
+        raise LookupError("That fact is not there any more.")
+
+    monkeypatch.setattr(FakeSession, "inspect", gone)
+    async with driven() as (app, pilot, _session):
+        await pilot.press("f2", "enter")
+        await wait_until(pilot, lambda: any("not there any more" in words for words in notices(app)))
+        await wait_until(pilot, lambda: app.screen is app.chat)
+
+
 @pytest.mark.parametrize("pane", ["f2", "f3", "f4"])
 async def test_u_takes_back(pane: str) -> None:
     async with driven() as (_, pilot, session):
@@ -104,6 +115,26 @@ async def test_slash_searches_what_was_put_away() -> None:
         await pilot.press("escape")
         await wait_until(pilot, lambda: app.chat.cold.view.query == "")
         assert len(app.chat.cold.view.rows) == 4
+
+
+async def test_what_is_put_away_is_in_sight_and_the_row_that_keys_act_on_is_always() -> None:
+    def chosen_is_in_view() -> bool:
+        rows = app.chat.cold.list
+        return rows.scroll_offset.y <= (rows.highlighted or 0) < rows.scroll_offset.y + rows.size.height
+
+    async with driven() as (app, pilot, _session):
+        await pilot.press("f2")
+        for total in (6, 7, 8):
+            await pilot.press("f")
+            await wait_until(pilot, lambda total=total: app.chat.cold.view.total == total)
+        rows = app.chat.cold.list
+        await wait_until(pilot, lambda: rows.highlighted == 0)
+        assert rows.scroll_offset.y == 0
+        await pilot.press("f3", "end")
+        chosen = rows.highlighted_key
+        await pilot.press("f2", "f")
+        await wait_until(pilot, lambda: app.chat.cold.view.total == 9)
+        await wait_until(pilot, lambda: rows.highlighted_key == chosen and chosen_is_in_view())
 
 
 async def test_the_cold_pane_says_why_the_highlighted_item_rests_there() -> None:

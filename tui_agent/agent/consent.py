@@ -53,11 +53,8 @@ class Consent:
         was for."""
         if is_this_machine(name) or self._settings.allow_remote:
             return True
-        try:
-            wanted = parse_host(name).hostname.rstrip(".")
-            return any(parse_host(one.host).hostname.rstrip(".") == wanted for one in self.all())
-        except ModelError:
-            return False
+        wanted = _machine(name)
+        return bool(wanted) and any(_machine(one.host) == wanted for one in self.all())
 
     def allow(self, address: str) -> str:
         """Remember a yes; returns the host as it is kept.
@@ -149,6 +146,14 @@ def origin(host: Host) -> str:
     name = f"[{host.hostname}]" if ":" in host.hostname else host.hostname
     usual = {"http": 80, "https": 443}.get(host.scheme)
     return f"{host.scheme}://{name}" + ("" if host.port == usual else f":{host.port}")
+
+
+def _machine(address: str) -> str:
+    """The name of the machine alone; empty for what cannot be read."""
+    try:
+        return parse_host(address).hostname.rstrip(".")
+    except ModelError:
+        return ""
 
 
 def _same(entry: str, wanted: Host) -> bool:

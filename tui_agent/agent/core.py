@@ -13,7 +13,7 @@ from tui_agent.agent.events import ContextUsage, Event, MemoryChanged
 from tui_agent.agent.explaining import put_away_tokens
 from tui_agent.agent.keeping import Keeping
 from tui_agent.agent.pasted import kind_of_paste
-from tui_agent.agent.prompt import LogEntry
+from tui_agent.agent.prompt import NO_TEXT, LogEntry
 from tui_agent.agent.room import Room
 from tui_agent.agent.tools.base import ToolResult
 from tui_agent.agent.views import HotRow
@@ -211,9 +211,10 @@ class Core(Keeping):
         before = {section.name: section.hash for section in self.sections()}
         await asyncio.to_thread(self.sources.refresh)
         announced = self.prompt.announced
-        for section in self.sections():
-            if announced.get(section.name) == before.get(section.name):
-                announced[section.name] = section.hash
+        now = {section.name: section.hash for section in self.sections()}
+        for name in {**before, **now}:
+            if announced.get(name) == before.get(name):
+                announced[name] = now.get(name, NO_TEXT)
         if note:
             self._notes.append(note)
         try:

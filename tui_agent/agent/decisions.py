@@ -18,7 +18,7 @@ from tui_agent.agent.views import ActionResult, Field, Inspection
 from tui_agent.memory.backup import Backups
 from tui_agent.memory.consolidation import RELATIONS_SCHEMA, Complete, Consolidator, MergeProposal
 from tui_agent.memory.database import StoreError
-from tui_agent.memory.facts_file import NAME, FileChange
+from tui_agent.memory.facts_file import NAME, FileChange, verbs_counted
 from tui_agent.memory.hand_edits import Taken, pending, pending_lines, put_back, sentences, take_over
 from tui_agent.memory.legacy_store import (
     LegacyImport,
@@ -148,11 +148,11 @@ class Decisions:
         for sentence in sentences(change, taken):
             if sentence not in self._said:
                 self._said.add(sentence)
-                self._emit(Notice("warning", sentence, key=f"changed:{change.name}"))
+                self._emit(Notice("warning", sentence, key=f"changed:{change.name}:{sentence}"))
         done = [one for one in taken if one.verb in _EVENTS]
         if done:
             if change.name == NAME:
-                self._emit(FileChanged(NAME, change.words()))
+                self._emit(FileChanged(NAME, verbs_counted(one.verb for one in done)))
             said = "; ".join(f"{'no longer holds' if o.verb == 'removed' else 'now'}: {o.text}" for o in done)
             await core.facts_changed(f"The user edited {change.name}. {said}")
         return taken
@@ -160,7 +160,7 @@ class Decisions:
     def _trouble(self, change: FileChange) -> None:
         if change.problem not in self._said:
             self._said.add(change.problem)
-            self._emit(Notice("warning", change.problem, key=f"changed:{change.name}"))
+            self._emit(Notice("warning", change.problem, key=f"changed:{change.name}:{change.problem}"))
 
     # -- another program's memory ---------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ class FactActions:
     # -- lines the user wrote by hand -----------------------------------------------------------------------------
 
     async def correct_line(self, line_id: str, text: str) -> ActionResult:
-        """Change a line about the user that no fact is written on."""
+        """Change a line that the user wrote by hand and no fact is written on."""
         line = await self._line(line_id)
         return await self._change_line(line, text) if line is not None else _gone()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import Event, Notice
@@ -16,6 +17,8 @@ from tui_agent.memory.types import RecalledItem, RecallRecord
 
 if TYPE_CHECKING:
     from tui_agent.agent.core import Core
+
+_SHORT_CHARS = 6_000  # of a message, up to which its words are read in no noticeable time
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ async def feed(
             block.notes.append(f"{section.name} was emptied; what it said no longer holds.")
 
     visible = set(prompt.visible) | core.refs_in_files() | set(shown)
-    stated, never = await core.db.read_small(_known_before, core, visible, text)
+    known_before = partial(_known_before, core, visible, text)
+    # The words of a long paste are not taken apart on the event loop.
+    stated, never = await (core.db.read_small if len(text) <= _SHORT_CHARS else core.db.run)(known_before)
     visible |= stated
     settings = core.settings.recall
     room = core.room.for_memory(text, settings.max_tokens)

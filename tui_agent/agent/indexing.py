@@ -288,7 +288,7 @@ class IndexKeeper:
             return
         if index.healed:
             self._say(index.healed, "info")
-        self._known, self._held = known, frozenset(ids)
+        self._holds(known, drops)
         self._show("ready", owner=True, rows=len(ids), identity=identity)
 
     async def _everything(
@@ -304,7 +304,7 @@ class IndexKeeper:
         matrix = np.zeros((0, 0), dtype=np.float32)
         for start in range(0, len(wanted), _PIECE):
             found, vectors, more = await run(_some, self._stores, identity, wanted[start : start + _PIECE])
-            if not len(matrix):
+            if not matrix.shape[1]:
                 matrix = np.zeros((len(wanted), vectors.shape[1]), dtype=np.float32)
             if vectors.shape[1] != matrix.shape[1]:
                 continue  # of an embedder that now gives vectors of another size
@@ -315,8 +315,9 @@ class IndexKeeper:
 
     async def _change(self, index: IndexProcess, identity: str, known: dict[str, int], drops: int) -> None:
         """Only what differs from what the index was given before."""
-        gone = [ref for ref in self._known if ref not in known]
-        come = [ref for ref, row in known.items() if self._known.get(ref) != row]
+        before = self._known
+        gone = [ref for ref in before if ref not in known]
+        come = [ref for ref, row in known.items() if before.get(ref) != row]
         if not gone and not come:
             self._show("ready", owner=True, rows=len(known), identity=identity)
             return
@@ -330,9 +331,15 @@ class IndexKeeper:
                 return
             await self._fill(index, identity, False, drops)
             return
-        self._known = {ref: row for ref, row in known.items() if ref in self._known or ref in set(ids)}
-        self._held = frozenset(self._known)
+        self._holds({ref: row for ref, row in known.items() if ref in before or ref in set(ids)}, drops)
         self._show("ready", owner=True, rows=len(self._known), identity=identity)
+
+    def _holds(self, known: dict[str, int], drops: int) -> None:
+        """The index holds these rows, unless it has been emptied since it had been ``drops`` times."""
+        self._known, self._held = known, frozenset(known)
+        if self._drops != drops:  # looked at last: a deletion counts first and forgets the rows then
+            self._known, self._held = {}, frozenset()
+            raise _Stale
 
     # -- saying ----------------------------------------------------------------------------------------------------
 

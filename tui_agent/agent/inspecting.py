@@ -14,6 +14,7 @@ from tui_agent.memory.hand_lines import dates_of_file
 from tui_agent.memory.quarantine import Quarantined
 from tui_agent.memory.text import fold, parse_utc, utc_now
 from tui_agent.memory.types import Change, Fact, RecalledItem
+from tui_agent.memory.upkeep import counted
 from tui_agent.memory.working_types import MemoryEvent
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ def age_words(when: str, now: str | None = None) -> str:
     if days < 60:
         return f"{days} days ago"
     return f"{days // 30} months ago" if days < 720 else f"{days // 365} years ago"
+
+
+def _rest(steps: int) -> str:
+    """When a put-away item may come back by itself."""
+    return f"not for {counted(steps, 'more step')}" if steps else "when it fits"
 
 
 _MOVES = {"evicted": "put away", "pin_released": "pins released", "excerpted": "shown in part"}
@@ -154,7 +160,7 @@ class Inspector:
                 Field("tokens", f"{cold.tokens:,}"),
                 Field("put away", f"{cold.put_away_at} UTC, step {cold.step}"),
                 Field("because", cold.reason),
-                Field("returns by itself", f"not for {cold.cooldown} more steps" if cold.cooldown else "when it fits"),
+                Field("returns by itself", _rest(cold.cooldown)),
                 Field("session", "this one" if cold.session_id == core.session_id else "an earlier one"),
             ]
             never = await self._never(ref)

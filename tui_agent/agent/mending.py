@@ -33,7 +33,6 @@ def mended(messages: Sequence[JSON]) -> list[JSON]:
     for given in messages:
         message = _sound(given)
         role = message["role"]
-        before = result[-1]["role"] if result else ""
         if role == "tool":
             if waiting:
                 waiting.pop(0)
@@ -65,10 +64,9 @@ def mended(messages: Sequence[JSON]) -> list[JSON]:
 
 def _sound(message: JSON) -> JSON:
     """The message with text as its content and a known role."""
-    content, role = message.get("content"), message.get("role")
-    if not isinstance(content, str) and content is not None:
-        message = {**message, "content": _text(content)}
-    if role not in ("system", "user", "assistant", "tool"):
+    if not isinstance(message.get("content", ""), str):
+        message = {**message, "content": _text(message["content"])}
+    if message.get("role") not in ("system", "user", "assistant", "tool"):
         message = {**message, "role": "user"}
     return message
 

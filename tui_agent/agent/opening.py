@@ -34,7 +34,7 @@ async def open_core(stores: Stores, settings: Settings, connection: Connection, 
     await asyncio.to_thread(sources.refresh)
     wm = settings.working_memory
     working = WorkingMemory(
-        db,
+        stores.cold,
         connection.lazy_embedder,
         estimator.estimate,
         max_tokens=wm.max_tokens,
@@ -47,7 +47,9 @@ async def open_core(stores: Stores, settings: Settings, connection: Connection, 
         calibrate=wm.calibrate,
     )
     await working.load(session.id)
-    recaller = Recaller(db, stores.facts, stores.history, working, connection.lazy_embedder, sources.notes)
+    recaller = Recaller(
+        db, stores.facts, stores.history, working, connection.lazy_embedder, sources.notes, known=stores.fact_index
+    )
     core = Core(stores, settings, connection, sources, working, recaller, estimator, session.id)
     core.goal = session.goal
     core.title = session.title

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+# A look ahead has a short end: a paste may be one line of megabytes.
 _TESTS = re.compile(
     r"""
-      \b\d+\ (?:passed|failed)\b(?=.*(?:\bin\ \d|[;,]|$))  # pytest, cargo, jest, vitest
+      \b\d+\ (?:passed|failed)\b(?=\ *(?:in\ \d|[;,|(=]|$))  # pytest, cargo, jest, vitest
     | ^test\ result:\ (?:ok|FAILED)                        # cargo
     | ^(?:---\ (?:FAIL|PASS):|(?:ok|FAIL)\s+\S+\s+\d+\.\d+s)  # go
     | ^\[?(?:INFO|ERROR)?\]?\s*Tests\ run:\ \d+            # maven
     | ^Ran\ \d+\ tests?\ in\                               # unittest
     | ^(?:not\ )?ok\ \d+\b                                 # TAP
-    | \b(?:PASSED|FAILED|ERROR)\b.*::\w|::\w\S*\ (?:PASSED|FAILED|ERROR)\b
+    | \b(?:PASSED|FAILED|ERROR)\b.{0,300}::\w|::\w\S{0,300}\ (?:PASSED|FAILED|ERROR)\b
     """,
     re.MULTILINE | re.VERBOSE,
 )

@@ -77,6 +77,9 @@ class Section:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
+NO_TEXT = Section("", "").hash
+
+
 @dataclass(frozen=True, slots=True)
 class PutAwayList:
     """The few put-away items worth naming: ``lines`` as (id, text), under ``head``, and how many ``more`` there are."""
@@ -219,8 +222,12 @@ class Prompt:
         self.date = ""
 
     def changed_sections(self, sections: Iterable[Section]) -> list[Section]:
-        """Sections that differ from what the model was last told, marked as told from now on."""
-        changed = [section for section in sections if self.announced.get(section.name) != section.hash]
+        """Sections that differ from what the model was last told, marked as told from now on. One that is gone, because
+        its file was emptied or deleted, is there without text."""
+        now = list(sections)
+        names = {section.name for section in now}
+        now += [Section(name, "") for name in self.announced if name not in names]
+        changed = [section for section in now if self.announced.get(section.name) != section.hash]
         for section in changed:
             self.announced[section.name] = section.hash
         return changed

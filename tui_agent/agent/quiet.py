@@ -14,6 +14,7 @@ _SAMPLES = ("I prefer tabs, please.", "Wolę krótkie odpowiedzi do piątku.", "
 
 _lock = threading.Lock()
 _holds = 0
+_was_on = True
 
 
 @contextlib.contextmanager
@@ -24,8 +25,10 @@ def no_collection() -> Iterator[None]:
     that is long enough to be felt, and they stay as long as the app runs. Objects that nobody needs any more go at once
     as ever; only those that refer to each other in a ring would have to wait.
     """
-    global _holds
+    global _holds, _was_on
     with _lock:
+        if not _holds:
+            _was_on = gc.isenabled()
         _holds += 1
         gc.disable()
     try:
@@ -35,7 +38,8 @@ def no_collection() -> Iterator[None]:
             _holds -= 1
             if not _holds:
                 gc.freeze()
-                gc.enable()
+                if _was_on:
+                    gc.enable()
 
 
 def give_way() -> None:

@@ -73,11 +73,11 @@ class LiveReload:
             home = f"{self._session.project.memory_dir.name}/"
             shown = ", ".join(name.removeprefix(home) for name in names)
             self._emit(FileChanged(shown or "rules", diff))
-        for section in core.sources.sections():
-            if section.name not in rule_names and before.get(section.name, "") != section.text:
-                diff = line_diff(before.get(section.name, ""), section.text)
-                if diff:
-                    self._emit(FileChanged(section.name, diff))
+        now = {section.name: section.text for section in core.sources.sections()}
+        for name in {**now, **before}:  # one that was emptied or deleted is no longer among them
+            diff = line_diff(before.get(name, ""), now.get(name, ""))
+            if diff and name not in rule_names:
+                self._emit(FileChanged(name, diff))
         for text in core.sources.problems():
             if text not in problems_before:
                 self._emit(Notice("warning", text, key=f"source:{text}"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tui_agent.memory.cold import ColdStore
 from tui_agent.memory.database import Database
+from tui_agent.memory.fact_index import FactIndex
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.files import MemoryFiles
 from tui_agent.memory.gate import Gate
@@ -20,7 +22,11 @@ from tui_agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a project over one database. Calls that touch the disk go through ``db.run``."""
+    """The stores of a project over one database. Calls that touch the disk go through ``db.run``.
+
+    ``fact_index`` and ``cold`` keep words and vectors in memory; all conversations of the project share them, so that a
+    new one does not read them again.
+    """
 
     project: Project
     paths: UserPaths
@@ -33,6 +39,8 @@ class Stores:
     topics: Topics
     secrets: KnownSecrets
     known: KnownTexts
+    fact_index: FactIndex
+    cold: ColdStore
 
     @classmethod
     def open(cls, project: Project, settings: Settings, paths: UserPaths | None = None) -> Stores:
@@ -58,10 +66,11 @@ class Stores:
             lines.watch("everywhere", everywhere)
             lines.recover()
             topics = Topics(db, redact=secrets.clean)
+            known, fact_index, cold = KnownTexts(db), FactIndex(db, facts), ColdStore(db)
         except BaseException:
             db.close()
             raise
-        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets, KnownTexts(db))
+        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets, known, fact_index, cold)
 
     def close(self) -> None:
         """Finish pending writes and close the database."""

@@ -17,13 +17,14 @@ _COUNTED = ("saved", "superseded", "touched", "quarantined", "refused", "evicted
 
 
 def memory_line(changes: list[dict[str, Any]]) -> str:
-    """``1 saved, 2 put away``: what a turn did to memory, or an empty string."""
+    """``1 saved, 2 put away``: what a turn did to memory, in the words it was said in, or an empty string."""
     counts: dict[str, int] = {}
     for change in changes:
         what = str(change.get("what", ""))
         if what in _COUNTED:
             counts[what] = counts.get(what, 0) + 1
-    words = {"evicted": "put away", "put_away": "put away", "brought_back": "brought back"}
+    words = {"evicted": "put away", "put_away": "put away", "brought_back": "brought back", "superseded": "replaced",
+             "quarantined": "to review"}  # fmt: skip
     merged: dict[str, int] = {}
     for what, number in counts.items():
         word = words.get(what, what)

@@ -66,6 +66,7 @@ def backup(
 ) -> None:
     """Make a checked backup of database, files and vectors. Safe while the chat is open; made for a timer too."""
     from tui_agent.memory.backup import Backups
+    from tui_agent.memory.upkeep import counted
 
     printer = Printer(json_)
     if list_:
@@ -76,8 +77,9 @@ def backup(
         with explained():
             for one in backups.all():
                 faults = backups.verify(one)
-                facts = one.manifest.get("live_facts", "?")
-                state = f"unsound: {faults[0]}" if faults else f"{facts} facts{', ' + one.reason if one.reason else ''}"
+                live = one.manifest.get("live_facts")
+                facts = counted(live, "fact") if isinstance(live, int) else "? facts"
+                state = f"unsound: {faults[0]}" if faults else f"{facts}{', ' + one.reason if one.reason else ''}"
                 rows.append([one.name, f"{one.size:,} bytes", state])
                 every.append({"name": one.name, "path": one.path, "made_at": one.made_at, "reason": one.reason,
                               "counts": one.counts, "bytes": one.size, "faults": faults})  # fmt: skip
@@ -91,7 +93,8 @@ def backup(
         printer.data(data, [str(made.path)])
         if not json_:
             facts = made.manifest["live_facts"]
-            printer.note(f"{facts} facts and {made.counts.get('messages', 0)} messages, {made.size:,} bytes, checked.")
+            said = f"{counted(facts, 'fact')} and {counted(made.counts.get('messages', 0), 'message')}"
+            printer.note(f"{said}, {made.size:,} bytes, checked.")
 
 
 def restore(
@@ -168,6 +171,7 @@ def export(
 ) -> None:
     """Write the live facts as plain JSON: facts, preferences, decisions, each with its date."""
     from tui_agent.cli.memory_facts import _scope
+    from tui_agent.memory.upkeep import counted
 
     with opened(project) as stores:
         data = stores.facts.export_tier2(scope=_scope(scope))
@@ -179,7 +183,7 @@ def export(
         write_private(Path(target), text, force)
         printer = Printer(json_)
         printer.data({"file": target, "items": count}, [target])
-        printer.note(f"{count} items. A later `memory delete` does not reach this copy.")
+        printer.note(f"{counted(count, 'item')}. A later `memory delete` does not reach this copy.")
 
 
 def import_(
@@ -293,6 +297,7 @@ def share(
 def _scanned(stores: Stores, printer: Printer, yes: bool) -> dict[str, Any]:
     """Looks before sharing: secrets stop it, personal data asks."""
     from tui_agent.memory.sharing import scan
+    from tui_agent.memory.upkeep import counted
 
     found = scan(stores)
     if not printer.as_json:
@@ -306,9 +311,10 @@ def _scanned(stores: Stores, printer: Printer, yes: bool) -> dict[str, Any]:
             STORE_FAILED,
         )
     if found.concerns and not yes:
+        places = counted(len(found.concerns), "place looks", "places look")
         if not asks():
-            fail(f"{len(found.concerns)} places look personal. Look at them, then add --yes to share them.", USAGE)
-        if not agreed(f"{len(found.concerns)} places look personal. Share them with everyone who has the repository?"):
+            fail(f"{places} personal. Look there, then add --yes to share all the same.", USAGE)
+        if not agreed(f"{places} personal. Share all the same, with everyone who has the repository?"):
             fail("Nothing was shared.", USAGE)
     return {"scanned": found.files, "concerns": plain(found.concerns)}
 

@@ -109,7 +109,7 @@ def _tools(stores: Stores, message_id: str) -> list[dict[str, Any]]:
 def _rest_lines(record: RecallRecord, tools: list[dict[str, Any]]) -> list[str]:
     """Everything else of memory and tools that the request carried, so that nothing in it is unexplained."""
     extra = record.extra
-    in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith("message:")]
+    in_view = [ref for ref in extra.get("in_view", ()) if not str(ref).startswith(("message:", "listed:"))]
     named = extra.get("put_away") or {"lines": (), "more": 0}
     rows = [
         ("also sent", f"the date {extra['date']}" if extra.get("date") else ""),

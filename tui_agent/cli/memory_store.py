@@ -100,7 +100,8 @@ def changes(
             fail(f"{name} says what is remembered.", NOTHING_FOUND)
         if take or put_back:
             change = found[0]
-            if change.problem:
+            # A facts.json that is no JSON can be put back all the same: its text is kept as a version.
+            if change.problem and not (put_back and change.digest):
                 fail(change.problem, STORE_FAILED)
             if put_back:
                 kept = hand_edits.put_back(stores, change)
@@ -116,6 +117,8 @@ def changes(
         printer.data(plain(found), table(_rows(found)))
         if not json_:
             ways = "`memory changes FILE --take` or `memory changes FILE --put-back`."
+            if found and all(change.problem for change in found):
+                ways = "Mend the file, or `memory changes FILE --put-back` makes it say again what is remembered."
             printer.note(ways if found else "No file was changed by hand.")
 
 

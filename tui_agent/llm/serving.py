@@ -114,7 +114,8 @@ class OllamaServer:
                     raise self._failure(f"did not answer at {self.host.url} within {timeout_s:.0f} seconds")
                 await asyncio.sleep(_POLL_S)
         except BaseException:
-            self.stop()
+            # Windows mark that they look for a server here, this one too; none can use what has not answered.
+            self.stop(for_all=True)
             raise
 
     def _spawn(self) -> None:
@@ -148,17 +149,20 @@ class OllamaServer:
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(descriptor, "ab")
 
-    def stop(self) -> None:
-        """End it, or leave it to the other windows that use it; safe to call twice. Waits at most some seconds."""
+    def stop(self, *, for_all: bool = False) -> None:
+        """End it, or leave it to the other windows that use it unless it ends ``for_all``; safe to call twice. Waits at
+        most some seconds."""
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
         with contextlib.suppress(OSError):
             assert keeper.stdin is not None
+            if for_all:
+                keeper.stdin.write(b"end")
             keeper.stdin.close()
         end = time.monotonic() + _STOP_TIMEOUT_S + 1
         while time.monotonic() < end:
-            if marks(self._uses):
+            if not for_all and marks(self._uses):
                 return
             with contextlib.suppress(subprocess.TimeoutExpired):
                 keeper.wait(_POLL_S)

@@ -111,6 +111,14 @@ class ChangeLog:
                 return Step(row["id"], row["memory_id"], row["event"], json.loads(row["undo"]))
         return None
 
+    def before(self, memory_id: str, event: str) -> dict[str, Any]:
+        """The column values from before the last such change of a row; empty where that is not known."""
+        found = self._db.rows(
+            "SELECT undo FROM changes WHERE memory_id = ? AND event = ? AND undo IS NOT NULL ORDER BY id DESC LIMIT 1",
+            (memory_id, event),
+        )
+        return dict(json.loads(found[0]["undo"])) if found else {}
+
     def settle(self, change_id: int) -> None:
         """Marks a change as one that can no longer be taken back."""
         self._db.execute("UPDATE changes SET undo = NULL WHERE id = ?", (change_id,))

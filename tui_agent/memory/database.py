@@ -39,6 +39,7 @@ that is already open; it must not commit (so no ``executescript``)."""
 
 
 _CHECKPOINT_PAGES = 1000  # of the write-ahead log; SQLite's own default
+_ROWS_AT_ONCE = 256
 _MOST_IN_PLACE = 64  # about as many pages
 
 
@@ -203,7 +204,7 @@ class Database:
         """All rows of a query."""
         with self._lock, explained(self.path):
             connection = self._open_connection()
-            return retry_locked(lambda: connection.execute(sql, parameters).fetchall(), self._lock_retries)
+            return retry_locked(lambda: _fetched(connection.execute(sql, parameters)), self._lock_retries)
 
     def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
         """The first row of a query, or ``None``."""
@@ -403,6 +404,15 @@ class Database:
 
     def _closed_error(self) -> StoreError:
         return StoreError(f"{self.path} is closed already.", "closed", self.path)
+
+
+def _fetched(cursor: sqlite3.Cursor) -> list[sqlite3.Row]:
+    """All rows of a cursor, in pieces: one call for very many would keep every other thread waiting until its end."""
+    found = rows = cursor.fetchmany(_ROWS_AT_ONCE)
+    while len(rows) == _ROWS_AT_ONCE:
+        rows = cursor.fetchmany(_ROWS_AT_ONCE)
+        found += rows
+    return found
 
 
 def _answer(future: asyncio.Future[T], value: T) -> None:

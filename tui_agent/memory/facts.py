@@ -225,6 +225,11 @@ class FactStore(QuarantineShelf, FactReader):
         values = {"scope": str(scope), "target": target, "target_line": target_line}
         return self._change(fact_id, "promote" if scope is Scope.USER else "demote", values)
 
+    def home(self, fact_id: str) -> tuple[str, str] | None:
+        """Target and line that a fact had before it was kept for all projects; ``None`` where that is not known."""
+        before = self._log.before(fact_id, "promote")
+        return (str(before["target"]), str(before["target_line"])) if before else None
+
     def backdate(self, fact_id: str, at: str | None) -> Fact:
         """An imported fact was made, and last confirmed, at this time in the past; ``None`` leaves it at now."""
         when = _time(at)

@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -65,10 +65,15 @@ class FileChange:
 
     def words(self) -> str:
         """``2 added, 1 removed``."""
-        counts = Counter(edit.verb for edit in self.edits)
-        return ", ".join(
-            f"{counts[verb]} {verb}" for verb in ("added", "changed", "dated", "moved", "removed") if counts[verb]
-        )
+        return verbs_counted(edit.verb for edit in self.edits)
+
+
+def verbs_counted(verbs: Iterable[str]) -> str:
+    """``2 added, 1 removed``."""
+    counts = Counter(verbs)
+    return ", ".join(
+        f"{counts[verb]} {verb}" for verb in ("added", "changed", "dated", "moved", "removed") if counts[verb]
+    )
 
 
 def too_much(edits: Sequence[HandEdit], known: int) -> bool:

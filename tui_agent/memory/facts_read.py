@@ -100,7 +100,7 @@ class FactReader:
 
     def newest(self, most: int) -> list[Fact]:
         """The last ``most`` of the live facts, oldest first."""
-        return self._facts(f"{LIVE} ORDER BY m.created_at DESC, m.id DESC LIMIT {int(most)}")[::-1]
+        return self._facts(f"{LIVE} ORDER BY m.created_at DESC, m.id DESC LIMIT ?", most)[::-1]
 
     def live_written(self, scope: Scope | None = None, *, include_user: bool = True) -> list[Fact]:
         """As :meth:`live`, of those that have a place in a memory file only."""

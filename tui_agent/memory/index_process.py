@@ -41,6 +41,16 @@ _NICE = 5  # the index is never worth a stutter
 
 Frame = tuple[dict[str, Any], bytes]
 
+# Chroma writes memory to its files as it got it, with whatever stood there before: texts of deleted facts, too. So the
+# C library is told to overwrite what it hands out (glibc, and macOS under two names).
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_PERTURB_": "165",
+    "MallocPreScribble": "1",
+    "MallocScribble": "1",
+}
+
 
 class IndexProcess:
     """The same index as :class:`~tui_agent.memory.chroma_index.ChromaIndex`, in another process. Calls block: use a
@@ -267,7 +277,7 @@ class IndexProcess:
             process = self._process = subprocess.Popen(
                 self._program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 start_new_session=True, creationflags=flags,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, **_ENVIRONMENT},
             )  # fmt: skip
             assert process.stdout is not None
             read = threading.Thread(

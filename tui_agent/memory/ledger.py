@@ -182,12 +182,13 @@ class Ledger:
             return self._facts.rescope(fact_id, Scope.USER, USER, line)
 
     def demote(self, fact_id: str) -> Fact:
-        """Keep a fact that was promoted for this project only; raises as :meth:`promote` does."""
+        """Keep a promoted fact for this project only, where it stood before; raises as :meth:`promote` does."""
         old = self._live(fact_id)
         if old.scope is not Scope.USER:
             raise ValueError("It is kept for this project only already.")
         with self._projected():
-            return self._facts.rescope(fact_id, Scope.PROJECT, USER, old.target_line)
+            target, line = self._facts.home(fact_id) or (USER, old.target_line)
+            return self._facts.rescope(fact_id, Scope.PROJECT, target, line)
 
     def follow_everywhere(self) -> list[Fact]:
         """End the promoted facts whose line is no longer among the user's notes for all projects: they were ended or

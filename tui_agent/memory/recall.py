@@ -40,6 +40,7 @@ STORES = ("fact", "cold", "file")
 INDEX_PATIENCE_S = 0.004
 """How long the index of vectors may take to answer. Without its answer search is exact, which takes less than that."""
 
+_CATCH_UPS = 3
 _CANDIDATES = 40
 _COLD_HITS, _COLD_KEPT = 24, 16
 _OLD_DAYS, _RECENT_DAYS = 365.0, 30.0
@@ -70,6 +71,7 @@ class Recaller:
         embedder: makes the query's vector; may have none yet (empty identity).
         notes: gives texts of memory files by name, called off the event loop.
         weights: of the score of items and messages.
+        known: the index of ``facts``, where several recallers (of conversations in one project) share it.
 
     ``index``, where it is set, names the nearest facts; without it, and whenever it cannot answer, search by meaning is
     exact over the vectors in the database.
@@ -85,6 +87,7 @@ class Recaller:
         notes: Callable[[], dict[str, str]] | None = None,
         *,
         weights: Weights | None = None,
+        known: FactIndex | None = None,
     ) -> None:
         self._db = db
         self._facts = facts
@@ -95,7 +98,7 @@ class Recaller:
         self._weights = weights
         self.index: NeighbourIndex | None = None
         self.index_patience_s = INDEX_PATIENCE_S
-        self._index = FactIndex(db, facts)
+        self._index = known if known is not None else FactIndex(db, facts)
         self._passages = PassageReader(db)
         self._refreshing = asyncio.Lock()
         self._filling = asyncio.Lock()
@@ -220,18 +223,20 @@ class Recaller:
     async def _with_facts(self, work: Callable[[], _T]) -> _T:
         """``work()`` on the database's thread, with the index of facts as the store is at that moment.
 
-        A few new facts are taken over in the same go. For many the thread is left free for writes meanwhile.
+        A few new facts are taken over in the same go. For many the thread is left free for writes meanwhile; where
+        another process writes all the time, the index is soon good enough as it is.
         """
 
         def at_once() -> tuple[_T] | None:
             return (work(),) if self._index.keep_up(self._identity) else None
 
-        while True:
+        for _ in range(_CATCH_UPS):
             async with self._refreshing:
                 done = await self._db.run(at_once)
             if done is not None:
                 return done[0]
             await self._refresh()
+        return await self._db.run(work)
 
     def _chosen(
         self,

@@ -58,8 +58,9 @@ def _until(language: str) -> tuple[re.Pattern[str], ...]:
     until = fold(words.UNTIL)
     days = "|".join(map(fold, words.WEEKDAYS))
     months = "|".join(map(fold, words.MONTHS))
+    # "по пятницу" is until Friday, "по пятницам" is every Friday.
     return (
-        re.compile(rf"\b{until} (?:this |next |the |najblizsz\w+ |следующ\w+ )?(?P<weekday>{days})\w*"),
+        re.compile(rf"\b{until} (?:this |next |the |najblizsz\w+ |следующ\w+ )?(?P<weekday>{days})(?!(?:ам|ям)\b)\w*"),
         re.compile(rf"\b{until} (?:the )?(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)"),
         re.compile(rf"\b{until} (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|-?го|\.)? (?:of )?(?P<name>{months})"),
         re.compile(rf"\b{until} (?P<name>{months}) (?P<day>\d{{1,2}})(?!\d)"),
@@ -78,7 +79,9 @@ def days_of(plain: str, language: str, now: datetime) -> float | None:
     Friday" runs to the end of that day."""
     for pattern in _until(language):
         match = pattern.search(plain)
-        if match is not None and (left := _left(match, language, now)) is not None:
+        if match is None or _each_week(plain, match, language):
+            continue
+        if (left := _left(match, language, now)) is not None:
             return left
     for pattern in _spans(language):
         match = pattern.search(plain)
@@ -93,6 +96,19 @@ def days_of(plain: str, language: str, now: datetime) -> float | None:
         if pattern.search(plain):
             return float(days)
     return None
+
+
+@lru_cache(maxsize=8)
+def _week_part(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    words = WORDS[language]
+    return re.compile(rf"\b(?:{'|'.join(map(fold, words.WEEKDAYS))})\w*,? $"), re.compile(fold(words.AWAY))
+
+
+def _each_week(plain: str, match: re.Match[str], language: str) -> bool:
+    """Whether an end on a weekday is that of a range ("Monday through Friday"), which comes round every week unless
+    somebody is away for so long."""
+    day_before, away = _week_part(language)
+    return "weekday" in match.groupdict() and bool(day_before.search(plain[: match.start()])) and not away.search(plain)
 
 
 def _number(word: str | None, language: str) -> float:

@@ -48,6 +48,7 @@ FIXED = (
     (r"(?:until|till) (?:the )?end of (?:the |this )?day", 1),
 )
 UNTIL = r"(?:until|till|through|up to|before)"
+AWAY = r"\b(?:vacation|holidays?|leave|away|off|out of office|ooo|sick|ill|trip|travel\w*|conference|unavailable)\b"
 LASTING = r"\b(?:every|each|always|daily|weekly|monthly|(?:from|as of|starting|since) (?:today|tomorrow|this week|now)|today's)\b"
 
 # Talk about the code at hand, not about how things are done in general.

@@ -40,6 +40,7 @@ FIXED = (
     (r"\b(?:w tym|do końca) (?:tego )?kwarta\w+\b", 90),
 )
 UNTIL = r"(?:do|aż do|przed)"
+AWAY = r"\b(?:urlop\w*|chorobow\w*|l4|zwolnieni\w*|choruj\w*|wyjazd\w*|wyjeżdżam|delegacj\w*|konferencj\w*|nieobecn\w*|nie ma|nie będzie|wolne)\b"
 LASTING = r"\b(?:każdy|każdego|każdą|co (?:dzień|tydzień|miesiąc|wieczór|rano)|codziennie|zawsze|od (?:dziś|dzisiaj|jutra|teraz)|cotygodniow\w+)\b"
 
 TASK = (

@@ -30,6 +30,7 @@ BULK = 20
 _LAST_PRUNE = "last prune"
 # Events whose values are a time, or a scope, and not what the fact says.
 _ABOUT_TIME, _ABOUT_PLACE = frozenset({"confirm", "expire", "expiry"}), frozenset({"promote", "demote"})
+_DECIDED = frozenset({"quarantine", "approve", "reject"})
 
 
 class Memory(Protocol):
@@ -227,6 +228,8 @@ class Happened:
         said = f"{self.old} → {self.new}" if self.old and self.new else self.new or self.old or self.about
         if self.event in _ABOUT_PLACE:
             said = self.about
+        if not said and not self.note and self.event in _DECIDED:
+            return "its text is not kept once it was decided"
         return f"{said} ({self.note})" if said and self.note else said or self.note
 
 

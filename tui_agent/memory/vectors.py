@@ -141,8 +141,8 @@ class VectorTable:
     def _sketch(self, rows: list[int]) -> None:
         """Bring the sketches of ``rows`` up to date; all are made anew with a better mean as their number doubles."""
         count = len(self._ids)
-        if count <= _ALL:
-            return
+        if count <= _ALL and self._sketches is None:
+            return  # once made they are kept up to date in a smaller table too, which may grow again
         if self._sketches is None or count >= 2 * self._sketched:
             mean = self._sample().mean(axis=0, dtype=np.float64)
             self._sketches, self._sketched, rows = Sketches(self._matrix.shape[1], mean), count, list(range(count))

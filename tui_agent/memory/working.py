@@ -97,8 +97,9 @@ class WorkingMemory(Reading):
                 self.proposals = tuple(self._explained(hit, "sent", rank) for rank, hit in enumerate(fitting, 1))
             if changed:
                 found = len(self.proposals)
-                more = f" {found} put-away item{'s match' if found != 1 else ' matches'} it." if found else ""
-                self._tell("goal", None, f"The goal changed.{more}", f"{found} proposals", automatic=False)
+                fits = f"{found} put-away item{'s match' if found != 1 else ' matches'} it" if found else ""
+                reason = fits or "no put-away item matches it"
+                self._tell("goal", None, f"The goal changed.{fits and f' {fits}.'}", reason, automatic=False)
             self._unsaved = True
             await self._flush()
             return list(self.proposals)

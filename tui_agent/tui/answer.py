@@ -373,7 +373,8 @@ class AnswerEntry(Entry):
         for change in loud[:3]:
             where = f" in {one_line(change.target)}" if change.target else ""
             word = _MEMORY_WORDS.get(change.what, change.what)
-            what = f"  memory: {word} “{one_line(change.text)}”{where}"
+            said = f"“{one_line(change.text)}”" if change.text.strip() else "a line"  # a refused secret is not shown
+            what = f"  memory: {word} {said}{where}"
             if change.reason and change.what in ("refused", "quarantined"):
                 what += f" · {one_line(change.reason)}"
             undo = view.hint("undo", "undo") if view.selected and change.undo else ""

@@ -117,7 +117,20 @@ class InspectorScreen(Panel[None]):
 
     def load(self) -> None:
         """Fetch the item again."""
-        self.host.fetch(self.session.inspect(self.ref), self.show, owner=self)
+        self.host.fetch(self._found(), self._take, owner=self)
+
+    async def _found(self) -> Inspection | LookupError:
+        try:
+            return await self.session.inspect(self.ref)
+        except LookupError as error:
+            return error
+
+    def _take(self, found: Inspection | LookupError) -> None:
+        if isinstance(found, LookupError):  # taken back or deleted since the row was drawn
+            self.host.say(one_line(found), "warning")
+            self.dismiss(None)
+        else:
+            self.show(found)
 
     def show(self, item: Inspection) -> None:
         self.item = item

@@ -71,6 +71,8 @@ class Editor(TextArea):
             event.prevent_default()  # terminals report alt with a letter as printable; TextArea would insert it
 
     async def _on_paste(self, event: events.Paste) -> None:
+        # Terminals send each end of a line in a paste as a carriage return.
+        event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
         if is_large(event.text):
             event.prevent_default()
             event.stop()

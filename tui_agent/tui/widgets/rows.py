@@ -95,10 +95,13 @@ class RowList(OptionList, inherit_bindings=False):
         self.rows: dict[str, Row] = {}
 
     def show(self, rows: Sequence[Row], *, keep: bool = True) -> None:
-        """Show these rows; the highlighted one stays highlighted, else the one now at its place is.
+        """Show these rows; the highlighted one stays highlighted and in view, else the one now at its place is.
 
-        With ``keep`` off the list starts at its top.
+        With ``keep`` off the list starts at its top. So does one in which nobody has chosen yet.
         """
+        top = next((row.key for row in self.rows.values() if row.selectable), "")
+        if self.highlighted_key == top and self.screen.focused is not self:
+            keep = False
         old, place, scroll = (self.highlighted_key, self.highlighted, self.scroll_offset.y) if keep else ("", 0, 0)
         self.rows = {row.key: row for row in rows}
         self.set_options([Option(row, id=row.key, disabled=not row.selectable) for row in self.rows.values()])
@@ -110,6 +113,7 @@ class RowList(OptionList, inherit_bindings=False):
                 self.highlighted = min(choices, key=lambda index: abs(index - (place or 0)))
         if scroll:
             self.scroll_to(y=scroll, animate=False, immediate=True)
+            self.scroll_to_highlight()
 
     @property
     def highlighted_key(self) -> str:
