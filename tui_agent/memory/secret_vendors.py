@@ -28,7 +28,8 @@ def libraries(text: str) -> Iterator[Span]:
             generic = finding.rule_id.startswith(("generic", "curl"))
             value = finding.match.value
             if generic and "://" not in value:
-                value = re.split(r"&(?=[\w.%-]{1,64}=)|&$|;", value)[0]  # the next parameter of a URL or a connection string
+                # Behind these comes the next parameter of a URL or a connection string.
+                value = re.split(r"&(?=[\w.%-]{1,64}=)|&$|;", value)[0]
                 if " " in value and rules.STEM.search(value):
                     continue  # a label: "Forgot your password?"
             if value not in seen:
