@@ -6,7 +6,9 @@ import pytest
 
 from tests.agent.conftest import Desk, Open
 from tui_agent.agent.events import MemoryChanged
+from tui_agent.agent.feeding import hot_items
 from tui_agent.agent.prompt import DataBlock, render_item
+from tui_agent.agent.put_away import put_away_list
 from tui_agent.llm.wire.script import answer, call, calling
 from tui_agent.memory.types import RecalledItem
 from tui_agent.memory.upkeep import happened
@@ -133,6 +135,24 @@ async def test_what_tools_did_becomes_items_of_the_right_kind(desk: Desk) -> Non
     ]
     assert "def retry_it" in rows[1].text
     assert all(row.in_prompt for row in rows)
+
+
+async def test_an_edit_of_a_memory_file_is_not_sent_again_as_an_item(desk: Desk) -> None:
+    """What was taken back must not come back with the item that once wrote it."""
+    edit = {"path": "knowledge/user.md", "old_string": "", "new_string": "Name: Kacper\n"}
+    desk.backend.queue(calling(call("edit_file", edit)), answer("I have noted that."))
+    await desk.say("My name is Kacper")
+    assert (await desk.session.undo()).ok
+    core = desk.session.core
+    (row,) = (await desk.session.hot()).rows
+    assert (row.kind, row.source) == ("edit", "knowledge/user.md")
+    assert await hot_items(core, (), (), 10_000) == []
+    assert (await desk.session.put_away(f"hot:{row.id}")).ok
+    fitting: list[str] = []
+    record = await core.recaller.recall("What is my name, Kacper?", threshold=-1, put_away_hits=fitting)
+    assert [item.id for item in (*record.items, *record.near)] == []
+    assert fitting == []
+    assert await put_away_list(core, [row.id], (), (), 1_000) is None
 
 
 async def test_the_first_request_is_the_goal_until_the_goal_command_says_otherwise(open_desk: Open) -> None:

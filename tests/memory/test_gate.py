@@ -525,3 +525,11 @@ def test_extracted_items_are_kept_or_blocked_as_the_cases_say() -> None:
             wrong += [(row["id"], output["kind"], "forbidden", stem) for stem in row["forbidden"]
                       if any(stem.lower() in text for text in said)]  # fmt: skip
     assert wrong == []
+
+
+def test_what_the_user_prefers_replaces_no_decision_about_the_project() -> None:
+    facts = FactStore(Database(":memory:"))
+    gate = Gate(facts, None)
+    for said in ("We moved the admin page to pnpm.", "I prefer yarn.", "I prefer npm."):
+        assert gate.admit(Proposal(said, Origin.USER, "user", "command", user_text=said)).action is Action.LIVE
+    assert {fact.fact for fact in facts.live()} == {"We moved the admin page to pnpm.", "I prefer npm."}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.events import Event, Notice
 from tui_agent.agent.prompt import DataBlock, LogEntry, ref_of, render_item
 from tui_agent.agent.put_away import put_away_list
+from tui_agent.memory.places import is_memory_edit
 from tui_agent.memory.prompt_files import PromptSection, cut_section
 from tui_agent.memory.text import utc_now
 from tui_agent.memory.types import RecalledItem, RecallRecord
@@ -140,7 +141,7 @@ async def hot_items(
             tokens=row.tokens,
         )
         ref = ref_of(item)
-        if ref in visible or ref in masked or f"cold:{row.id}" in visible:
+        if ref in visible or ref in masked or f"cold:{row.id}" in visible or is_memory_edit(row.kind, row.source):
             continue
         size = core.count(render_item(item))
         if size <= left:

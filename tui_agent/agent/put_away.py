@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.events import Event
 from tui_agent.agent.prompt import LISTED, PutAwayList, render_item
 from tui_agent.memory.listing import Listed, listed
+from tui_agent.memory.places import is_memory_edit
 from tui_agent.memory.types import RecalledItem, RecallRecord, Term
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ async def put_away_list(
         return None
     lines: list[tuple[str, str]] = []
     for one in await core.db.read_small(listed, core.stores.db, working.scope.key, new):
+        if is_memory_edit(one.kind, one.source):
+            continue
         line = _line(one)
         cost = core.count(line) + 1
         if cost <= left:

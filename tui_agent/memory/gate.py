@@ -292,6 +292,9 @@ class Gate:
             return self._no(proposal, "The user has deleted this; old transcripts do not bring it back.", "tombstone")
         same = self._facts.by_text(text, proposal.scope)
         rivals = self._facts.by_subject(subject, proposal.scope) if subject else []
+        if not proposal.subject:
+            # "I prefer yarn" is about the user and "we moved to pnpm" about the project: both hold.
+            rivals = [fact for fact in rivals if (fact.kind is Kind.PREFERENCE) == (verdict.kind is Kind.PREFERENCE)]
         if subject:
             # Said before but replaced since: true again is a new row.
             same = next((fact for fact in rivals if normalise(fact.fact) == normalise(text)), None if rivals else same)

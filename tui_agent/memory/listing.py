@@ -20,19 +20,26 @@ class Listed:
     kind: str
     label: str
     tokens: int
+    source: str = ""
 
 
 def listed(db: Database, scope: str, ids: Sequence[str], without: Collection[str] = ()) -> list[Listed]:
     """Those of ``ids`` that are put away now and not in ``without``, in the order given."""
     wanted = [item_id for item_id in dict.fromkeys(ids) if item_id not in without]
     rows = db.rows(
-        f"SELECT id, kind, summary, substr(text, 1, {_BEGINNING}) AS beginning, tokens FROM wm_items "
+        f"SELECT id, kind, source, summary, substr(text, 1, {_BEGINNING}) AS beginning, tokens FROM wm_items "
         f"WHERE scope = ? AND zone = 'cold' AND id IN ({', '.join('?' * len(wanted))})",
         (scope, *wanted),
     )
     found = {str(row["id"]): row for row in rows}
     return [
-        Listed(item_id, str(row["kind"]), label_of(str(row["summary"]), str(row["beginning"])), int(row["tokens"]))
+        Listed(
+            item_id,
+            str(row["kind"]),
+            label_of(str(row["summary"]), str(row["beginning"])),
+            int(row["tokens"]),
+            str(row["source"]),
+        )
         for item_id in wanted
         if (row := found.get(item_id)) is not None
     ]

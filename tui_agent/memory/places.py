@@ -43,6 +43,13 @@ class Place:
     path: Path
 
 
+def is_memory_edit(kind: str, source: str) -> bool:
+    """Whether an item of the working memory is an edit of a memory file. What it wrote is a fact, which has a life of
+    its own: sent again as an item it would bring back what was corrected or taken back since."""
+    name = source.partition("#")[0]
+    return kind == "edit" and (name in (AGENTS, RULES) or name.startswith("knowledge/"))
+
+
 def readable(root: Path, given: str) -> Place:
     """The memory file a model or user names, for reading. Raises :class:`ReadRefused`."""
     place = _locate(root, given, ReadRefused)

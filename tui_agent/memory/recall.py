@@ -20,6 +20,7 @@ from tui_agent.memory.fact_index import FactHits, FactIndex, embedded_text
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
 from tui_agent.memory.passages import Found, PassageReader
+from tui_agent.memory.places import is_memory_edit
 from tui_agent.memory.ranking import Ranked, Weights, blend, rank_passages
 from tui_agent.memory.text import parse_utc, utc_now
 from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Term, Vector
@@ -337,6 +338,7 @@ class Recaller:
         except asyncio.TimeoutError:
             log.info("put-away items are not searched: the embedder takes too long")
             return {}
+        found_there = [hit for hit in found_there if not is_memory_edit(hit.kind, hit.source)]
         if fitting is not None:
             fitting += [hit.id for hit in found_there if hit.status != "threshold"]
         return {hit.id: hit for hit in found_there}
@@ -356,7 +358,7 @@ class Recaller:
         candidates = []
         for entry in ranked:
             one, hit = known[entry.passage.ref], named.get(entry.passage.ref)
-            if entry.passage.ref not in texts:
+            if entry.passage.ref not in texts or is_memory_edit(one.kind, one.source):
                 continue
             candidate = _candidate("cold", entry, one, texts[entry.passage.ref])
             if hit is not None:
