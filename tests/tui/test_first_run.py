@@ -115,8 +115,8 @@ async def test_a_number_answers_and_the_chat_is_there(size: tuple[int, int]) -> 
         await pilot.press("1")
         await wait_until(pilot, lambda: not isinstance(app.screen, SetupScreen))
         assert hands.acts == [Act("serve")]
-        assert any("qwen2.5-coder:7b answers from now on." in words for words in notices(app))
-        assert "no model yet" not in screen_text(app)
+        await wait_until(pilot, lambda: any("qwen2.5-coder:7b answers from now on." in words for words in notices(app)))
+        await wait_until(pilot, lambda: "no model yet" not in screen_text(app))
 
 
 async def test_enter_answers_the_highlighted_row() -> None:

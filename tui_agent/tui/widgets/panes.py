@@ -90,6 +90,8 @@ class Pane(Vertical):
 class PaneList(RowList):
     """The list inside a pane: its keys act through the pane."""
 
+    follows_top = True
+
     def ask(self, what: str) -> None:
         pane = self.parent
         assert isinstance(pane, Pane)

@@ -90,6 +90,9 @@ class RowList(OptionList, inherit_bindings=False):
     }
     """
 
+    follows_top: ClassVar[bool] = False
+    """Whether what comes in at the top is shown while the first row is highlighted and the list is not in use."""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes, markup=False)
         self.rows: dict[str, Row] = {}
@@ -97,11 +100,11 @@ class RowList(OptionList, inherit_bindings=False):
     def show(self, rows: Sequence[Row], *, keep: bool = True) -> None:
         """Show these rows; the highlighted one stays highlighted and in view, else the one now at its place is.
 
-        With ``keep`` off the list starts at its top. So does one in which nobody has chosen yet.
+        With ``keep`` off the list starts at its top. So does one that ``follows_top`` and in which nobody has chosen.
         """
-        top = next((row.key for row in self.rows.values() if row.selectable), "")
-        if self.highlighted_key == top and self.screen.focused is not self:
-            keep = False
+        if self.follows_top and self.screen.focused is not self:
+            top = next((row.key for row in self.rows.values() if row.selectable), "")
+            keep = keep and self.highlighted_key != top
         old, place, scroll = (self.highlighted_key, self.highlighted, self.scroll_offset.y) if keep else ("", 0, 0)
         self.rows = {row.key: row for row in rows}
         self.set_options([Option(row, id=row.key, disabled=not row.selectable) for row in self.rows.values()])
