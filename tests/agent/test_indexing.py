@@ -65,6 +65,10 @@ def ids_in(folder: Path, project_id: str) -> set[str]:
         client.close()
 
 
+def bytes_below(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
 async def recalled(desk: Desk, query: str) -> tuple[list[str], str]:
     desk.session.core.recaller.index_patience_s = 10.0  # the machine may be busy
     record = await desk.session.core.recaller.recall(query, threshold=-1, top_k=3)
@@ -213,7 +217,7 @@ async def test_delete_forever_takes_the_fact_out_of_chroma(open_desk: Open) -> N
     assert desk.session.index.rows == 3
     await desk.session.close()
     assert ids_in(desk.project.vector_dir, desk.project.id) == {ids[0], ids[1], ids[3]}
-    everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    everything = bytes_below(desk.project.vector_dir)
     assert ids[2].encode() not in everything
 
 
@@ -229,7 +233,7 @@ async def test_a_deletion_by_another_process_has_the_index_made_anew_by_its_owne
     assert desk.session.index.rows == 3
     assert not index_is_stale(desk.session.stores.db)
     await desk.session.close()
-    everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    everything = bytes_below(desk.project.vector_dir)
     assert ids[0].encode() in everything
     assert ids[2].encode() not in everything
 
@@ -273,10 +277,6 @@ def no_power(*_: Any) -> None:
     raise RuntimeError("the power is gone")
 
 
-def bytes_below(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-
-
 async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_it(
     open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,7 +299,7 @@ async def test_rows_read_before_a_deletion_are_not_written_into_the_index_after_
     assert times == 2
     assert desk.session.index.rows == 3
     await desk.session.close()
-    everything = b"".join(path.read_bytes() for path in desk.project.vector_dir.rglob("*") if path.is_file())
+    everything = bytes_below(desk.project.vector_dir)
     assert ids[0].encode() in everything
     assert ids[2].encode() not in everything
 

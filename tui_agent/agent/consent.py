@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tui_agent.llm.errors import ConsentNeeded, ModelError
-from tui_agent.llm.explain import remote_refused
 from tui_agent.llm.host import Host, parse_host
 from tui_agent.llm.types import ModelInfo
 from tui_agent.project import UserPaths
@@ -94,11 +93,6 @@ class Consent:
                 detail="cloud model without consent",
                 host=where,
             )
-
-    def check_server(self, address: str) -> None:
-        """Raise :class:`ConsentNeeded` when the server is another machine that has no yes."""
-        if not self.allows(address):
-            raise remote_refused(parse_host(address).url)
 
     def _kept(self) -> list[str]:
         try:

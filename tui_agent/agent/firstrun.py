@@ -8,7 +8,6 @@ steps and pass the answers on.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from tui_agent.llm.hardware import GB, Memory, Suggestion, suggestions
@@ -338,11 +337,6 @@ _ANSWERS = {
     "odd": _odd,
     "far": _far,
 }
-
-
-def blob_path(act: Act) -> Path | None:
-    """The file an ``engine`` act names, or ``None`` for the built-in model."""
-    return Path(act.value) if act.value else None
 
 
 def _has(models: tuple[ModelInfo, ...], wanted: str) -> bool:

@@ -279,8 +279,6 @@ def fts_query(text: str) -> str:
 
 # --- time and ids ---------------------------------------------------------------------------------
 
-TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
-
 
 def format_utc(moment: datetime) -> str:
     """A moment as the stores write it: UTC ``YYYY-MM-DD HH:MM:SS``, comparable as text. A naive one counts as UTC."""

@@ -19,11 +19,9 @@ from tui_agent.memory.working_types import stamp
 logger = logging.getLogger(__name__)
 
 _LONG_TEXT = 16_384  # characters from which a text is read in a thread, so that the event loop stays free
-_KEPT_EVENTS = 200
 _SMALLEST_EXCERPT = 48  # tokens; less says nothing
 _VECTORS_AT_ONCE = 32
 _MANY = 1000  # hot items from which all of them are compared in a thread
-_UNINDEXED = 32  # items that may wait for the index while more are coming
 
 
 class Core(Stored):
