@@ -17,6 +17,7 @@ from tui_agent.llm.embeddings import BATCH
 from tui_agent.llm.prefixes import format_prefixes
 from tui_agent.llm.wire.backend import BackendError
 from tui_agent.llm.wire.catalog import embed_model
+from tui_agent.llm.wire.script import Gate
 from tui_agent.memory.facts import NewFact
 
 PORT = "The server uses port 8080."
@@ -134,8 +135,21 @@ async def test_a_batch_with_one_bad_text_is_bisected_and_its_error_is_told(open_
     assert not desk.server.log.of("/v1/embeddings")
 
 
-async def test_one_request_at_a_time_in_small_batches(open_desk: Open) -> None:
+async def test_one_request_at_a_time_in_small_batches(open_desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = await with_vectors(open_desk, *(f"Lamp {number} stands on shelf {number}." for number in range(40)))
+    answering = Gate()
+    make_vectors = desk.session.core.recaller.index_missing
+
+    async def while_it_answers(*args: Any) -> int:
+        await answering.wait()
+        return await make_vectors(*args)
+
+    def answer(_: Any) -> str:
+        answering.open()
+        return "OK."
+
+    monkeypatch.setattr(desk.session.core.recaller, "index_missing", while_it_answers)
+    desk.backend.queue(answer)
     seen = await play(desk, "H81", "40 facts without vectors when a question is asked", "Where does lamp 7 stand?")
     await desk.session.core.settled()
     assert desk.server.log.in_flight_max == 1

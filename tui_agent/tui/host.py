@@ -94,7 +94,9 @@ class HostApp(App[None]):
     @on(Done)
     def _done(self, message: Done) -> None:
         message.stop()
-        message.then()
+        # An application that closes takes its screens apart while messages still come in.
+        if self.is_running:
+            message.then()
 
     def say(self, words: str, severity: str = "information") -> None:
         """A short notice in the corner. Never markup."""
