@@ -107,12 +107,16 @@ class Wire(httpx.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Sends a request."""
         if request.url.path == "/api/chat":
-            request.extensions["trace"] = self._trace
-        return await super().handle_async_request(request)
+            client = request.extensions.get("trace")
 
-    async def _trace(self, event: str, _: object) -> None:
-        if event == "http11.send_request_headers.started":
-            self.left.append(self.now())
+            async def trace(event: str, info: dict[str, Any]) -> None:
+                if event == "http11.send_request_headers.started":
+                    self.left.append(self.now())
+                if client is not None:
+                    await client(event, info)
+
+            request.extensions["trace"] = trace
+        return await super().handle_async_request(request)
 
 
 class Stalls:

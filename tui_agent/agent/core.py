@@ -128,11 +128,10 @@ class Core(Keeping):
         """Put-away items of this session that were recalled become hot again, as ``recalled``."""
         wanted = [item.id for item in record.items if item.store == "cold"]
         events: list[Event] = []
-        for item_id in wanted:
-            row = await self.cold_row(item_id)
-            if row is not None and row.session_id == self.session_id:
-                events += await self.working_events(self.working.bring_back(item_id, found=True))
-                events.append(MemoryChanged("brought_back", "hot", item_id, row.summary, "it fits the question"))
+        for row in await self.working.cold_items(wanted) if wanted else ():
+            if row.session_id == self.session_id:
+                events += await self.working_events(self.working.bring_back(row.id, found=True))
+                events.append(MemoryChanged("brought_back", "hot", row.id, row.summary, "it fits the question"))
         return events
 
     def hot_row(self, item_id: str) -> HotItem | None:

@@ -206,7 +206,8 @@ class Learner:
         await self._warm_again()
 
     async def _due(self) -> tuple[Core, str, bool] | None:
-        """The next conversation to search, and whether it is in the model's window."""
+        """The next conversation to search, and whether it is in the model's window. Looked for while no turn runs."""
+        await self._resumed.wait()
         current = self._core()
         self._left = [core for core in self._left if core.session_id != current.session_id]
         for core in self._left:

@@ -36,6 +36,7 @@ class ChatClient(Protocol):
         tools: Sequence[JSON] = (),
         think: bool | str | None = None,
         format: Any = None,
+        sent: Callable[[], None] | None = None,
     ) -> AsyncGenerator[ChatChunk, None]: ...
 
     async def ps(self) -> list[RunningModel]: ...
@@ -85,6 +86,7 @@ class Round:
         emit: receives the round's events, in order, on the event loop.
         on_text: called with (visible text, thinking) so far, so that a partial answer can be kept on disk.
         before: visible text of the turn's earlier rounds, needed when shown text must be replaced.
+        sent: called when the request has left, maybe more than once.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class Round:
         emit: Callable[[Event], None],
         on_text: Callable[[str, str], None],
         before: str = "",
+        sent: Callable[[], None] | None = None,
     ) -> None:
         self._client = client
+        self._sent = sent
         self._emit = emit
         self._on_text = on_text
         self._before = before
@@ -147,6 +151,7 @@ class Round:
                 options=request.options,
                 tools=request.tools,
                 think=request.think,
+                sent=self._sent,
             )
             async with contextlib.aclosing(stream):
                 async for chunk in stream:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,8 @@ class Turn:
         self._output_tokens = 0
         self._first_token_s: float | None = None
         self._in_log = False
+        self._unwritten: deque[tuple[int, LogEntry]] = deque()
+        self._writing = asyncio.Lock()
         self._unseen: NotSeen | None = None
         self._tools_once = core.tools_off == "once"
         self.events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -217,7 +220,9 @@ class Turn:
             return
         self._record = with_request(core, fed.record, fed.block)
         core.asked_at = (self._message_id, core.prompt.epoch, len(core.prompt.log))
-        await self._to_log(entry)
+        # The user's words are on disk. That they were sent is written when they were: the model reads meanwhile.
+        self._into_log(entry)
+        core.after_sending(self._write_log)
         outcome = await self._converse()
         await self._end(outcome)
 
@@ -297,7 +302,7 @@ class Turn:
     async def _request(self, recovery: Recovery) -> Outcome:
         core = self._core
         before = "\n\n".join(text for text in self._texts if text)
-        self._round = Round(core.client, self._emit, self._on_text, before)
+        self._round = Round(core.client, self._emit, self._on_text, before, core.sent)
         if self._was_stopped():
             self._round.stop()
         request = Request(
@@ -423,15 +428,31 @@ class Turn:
     # -- keeping --------------------------------------------------------------------------------------------------
 
     async def _to_log(self, entry: LogEntry) -> None:
-        core = self._core
-        core.prompt.append(entry)
+        self._into_log(entry)
+        await self._write_log()
+
+    def _into_log(self, entry: LogEntry) -> None:
+        self._core.prompt.append(entry)
         self._in_log = True
-        history, place, message = core.history, (core.session_id, core.prompt.epoch), entry.as_dict()
-        if len(str(entry.message.get("content", ""))) > _SHORT_CHARS or "tool_calls" in entry.message:
-            await core.db.run(history.wire_append, *place, [message])
-            return
-        # Nothing is lost that is said here: the user's words are on the disk, and the answer will be waited for.
-        await core.db.run_small(history.wire_write, *place, history.wire_rows([message]), synced=False)
+        self._unwritten.append((self._core.prompt.epoch, entry))
+
+    async def _write_log(self) -> None:
+        """Write what the log has and the disk has not, in order."""
+        core = self._core
+        history = core.history
+        async with self._writing:
+            while self._unwritten:
+                epoch, entry = self._unwritten[0]
+                if epoch == core.prompt.epoch:  # else it was written with the rest of the log as a new prefix began
+                    message = entry.as_dict()
+                    if len(str(entry.message.get("content", ""))) > _SHORT_CHARS or "tool_calls" in entry.message:
+                        await core.db.run(history.wire_append, core.session_id, epoch, [message])
+                    else:
+                        # Nothing is lost that is said here: the user's words are on the disk, and the answer will be
+                        # waited for.
+                        rows = history.wire_rows([message])
+                        await core.db.run_small(history.wire_write, core.session_id, epoch, rows, synced=False)
+                self._unwritten.popleft()
 
     async def _close_log(self, stand_in: str) -> None:
         """Make the end of the log an assistant message, whatever happened."""

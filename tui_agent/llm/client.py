@@ -218,10 +218,12 @@ class ModelClient:
         tools: Sequence[Mapping[str, Any]] = (),
         think: bool | str | None = None,
         format: Any = None,
+        sent: Callable[[], None] | None = None,
     ) -> AsyncGenerator[ChatChunk, None]:
         """One generation, chunk by chunk as it arrives; the last chunk has ``done`` and the metrics.
 
-        With a ``format`` the model is asked not to think, whatever ``think`` says.
+        With a ``format`` the model is asked not to think, whatever ``think`` says. ``sent`` is called when the request
+        has left, maybe more than once.
 
         Before anything was yielded these are tried again: a full queue (three tries, waiting longer each time), a
         crashed runner (once), ``think`` for a model that cannot think (once without it, and never again for this
@@ -241,7 +243,7 @@ class ModelClient:
         body = chat_body(model, messages, options, tools=tools, think=think, format=format)
         if tools and not self.streams_tools:
             body["stream"] = False
-        call = self._call("/api/chat", model, options)
+        call = replace(self._call("/api/chat", model, options), sent=sent)
         async with self._turn, aclosing(self._chat_patiently(call, body)) as chunks:
             async for chunk in chunks:
                 if chunk.metrics is not None:

@@ -113,8 +113,15 @@ class Connection:
 
         timeout = httpx.Timeout(None, connect=self._connect_timeout, read=call.read_timeout)
 
+        async def trace(event: str, _: object) -> None:
+            if call.sent is not None and event == "http11.send_request_body.complete":
+                call.sent()
+
+        extensions = {"trace": trace} if call.sent is not None else None
+
         def request() -> Awaitable[httpx.Response]:
-            return stack.enter_async_context(http.stream(method, call.path, content=content, timeout=timeout))
+            stream = http.stream(method, call.path, content=content, timeout=timeout, extensions=extensions)
+            return stack.enter_async_context(stream)
 
         try:
             return await request()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,8 @@ CHOOSE = "choose another model with ctrl+o"
 class Call:
     """What was being done when it went wrong: enough to name URL, model and remedy.
 
-    ``url`` is the base URL without credentials, ``tried`` further URLs that were tried as well.
+    ``url`` is the base URL without credentials, ``tried`` further URLs that were tried as well. ``sent`` is called when
+    the request has been written to the socket, maybe more than once.
     """
 
     url: str
@@ -46,6 +47,7 @@ class Call:
     read_timeout: float | None = None
     loopback: bool = True
     key_sent: bool = False
+    sent: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,12 +276,15 @@ class Recalling(Core):
 
     async def cold_item(self, item_id: str) -> ColdItem | None:
         """One put-away item, or ``None`` when there is none of that id."""
+        return next(iter(await self.cold_items([item_id])), None)
+
+    async def cold_items(self, ids: Sequence[str]) -> list[ColdItem]:
+        """Put-away items by id, in that order; those that are none are left out."""
         async with self._lock:
             await self._prepare()
             await self._flush()
-            found = await self.store.db.run(self.store.items, self._scope, [item_id])
-        item, zone = found.get(item_id, (None, ""))
-        return self._cold_row(item) if item is not None and zone == "cold" else None
+            found = await self.store.db.read_small(self.store.items, self._scope, ids)
+        return [self._cold_row(item) for item, zone in found.values() if zone == "cold"]
 
     def _cold_row(self, item: Item) -> ColdItem:
         return ColdItem(
