@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from tests.llm.lines import DONE, HELLO, OPTIONS, Scripted, collect, error, ndjson, say
+from tui_agent.llm.client import ModelClient
 from tui_agent.llm.errors import (
     BadRequest,
     GenerationFailed,
@@ -19,6 +21,9 @@ from tui_agent.llm.errors import (
     ThinkUnsupported,
 )
 from tui_agent.llm.types import ModelOptions, ToolCall
+from tui_agent.llm.wire.script import Gate, Script
+from tui_agent.llm.wire.scripted import ScriptedBackend
+from tui_agent.llm.wire.serve import WireServer
 
 # -- what chat sends --------------------------------------------------------------------------------------------------
 
@@ -303,3 +308,21 @@ async def test_an_answer_that_only_says_loaded_is_asked_for_again_once(scripted:
     with pytest.raises(StreamIncomplete, match="did not answer"):
         await collect(client)
     assert len(script.requests) == 2
+
+
+async def test_it_is_said_when_the_request_has_left_before_anything_comes_back() -> None:
+    gate = Gate()
+    left: list[bool] = []
+    backend = ScriptedBackend(default=Script(gate, "Hello."))
+    async with WireServer(backend) as server:
+        client = ModelClient(server.url)
+        options = ModelOptions(num_ctx=4096, num_predict=64)
+        stream = client.chat("qwen2.5-coder:1.5b", HELLO, options=options, sent=lambda: left.append(gate.opened))
+        first = asyncio.create_task(anext(stream))
+        await gate.reached()
+        assert left == [False]
+        gate.open()
+        await first
+        await stream.aclose()
+        assert left == [False]
+        await client.aclose()

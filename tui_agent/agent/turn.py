@@ -7,10 +7,7 @@ it streams, and every end (answer, stop, cut, error) leaves a transcript the str
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import time
-from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -41,6 +38,7 @@ from tui_agent.agent.rounds import Outcome, Request, Round
 from tui_agent.agent.telling import LISTED, tell_everything
 from tui_agent.agent.tools.base import ToolResult, TurnContext
 from tui_agent.agent.tools.registry import LoopGuard
+from tui_agent.agent.turn_keeping import AnswerSoFar, TurnLog
 from tui_agent.agent.unseen import look as unseen_by_server
 from tui_agent.agent.unseen import not_seen
 from tui_agent.llm.errors import ContextExceeded, ModelError
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 JSON = dict[str, Any]
 
-_FLUSH_S = 0.4
-_SHORT_CHARS = 6_000  # of a message, up to which looking for secrets in it takes no noticeable time
 _LEFT_S = 0.05  # after which a request has surely left
 _NO_ANSWER = "(no answer)"
 _EMPTY_NUDGE = "Your last reply was empty. Answer the user now, in plain text."
@@ -87,21 +83,13 @@ class Turn:
         self._asking: Asking | None = None
         self._hurried = False
         self.settling = False
-        self._texts: list[str] = []
-        self._thinking: list[str] = []
-        self._live = ("", "")
-        self._tools: list[JSON] = []
+        self._log = TurnLog(core)
+        self._said = AnswerSoFar(core, self._emit)
         self._changes: list[MemoryChanged] = []
-        self._answer_id: str | None = None
-        self._flushed = 0.0
-        self._flush_task: asyncio.Task[Any] | None = None
         self._record: RecallRecord | None = None
         self._metrics: Metrics | None = None
         self._output_tokens = 0
         self._first_token_s: float | None = None
-        self._in_log = False
-        self._unwritten: deque[tuple[int, LogEntry]] = deque()
-        self._writing = asyncio.Lock()
         self._unseen: NotSeen | None = None
         self._tools_once = core.tools_off == "once"
         self.events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -144,7 +132,7 @@ class Turn:
             raise
         except Exception as error:
             log.exception("turn failed")
-            await self._close_log(_NO_ANSWER)
+            await self._log.close(_NO_ANSWER)
             self._finish_with("failed", error=f"The turn failed inside the app: {error}", kind="internal_error")
         finally:
             self._core.sent()
@@ -206,8 +194,8 @@ class Turn:
             self._emit(event)
         if trouble is not None:
             # The model never saw this message: it enters the log with a stand-in answer so that roles alternate.
-            await self._to_log(fed.entry)
-            await self._close_log(_NO_ANSWER)
+            await self._log.say(fed.entry)
+            await self._log.close(_NO_ANSWER)
             await self._end(Outcome(end="failed", error=trouble))
             return
 
@@ -221,8 +209,8 @@ class Turn:
         self._record = with_request(core, fed.record, fed.block)
         core.asked_at = (self._message_id, core.prompt.epoch, len(core.prompt.log))
         # The user's words are on disk. That they were sent is written when they were: the model reads meanwhile.
-        self._into_log(entry)
-        core.after_sending(self._write_log)
+        self._log.add(entry)
+        core.after_sending(self._log.write)
         outcome = await self._converse()
         await self._end(outcome)
 
@@ -231,21 +219,21 @@ class Turn:
         core = self._core
         told = await core.db.run(tell_everything, core.stores, language)
         self._told = True
-        self._texts.append(told)
+        self._said.texts.append(told)
         self._emit(TextDelta(told))
         core.prompt.drop_thinking()
-        await self._to_log(LogEntry({"role": "user", "content": self._text}))
+        await self._log.say(LogEntry({"role": "user", "content": self._text}))
         options = core.connection.options
         window = options.num_ctx if options is not None else core.settings.num_ctx
         short = told if core.count(told) <= 0.15 * window else "(The user was shown everything that is remembered.)"
-        await self._close_log(short)
+        await self._log.close(short)
         await self._end(Outcome(end="done"))
 
     async def _tell_beside(self, language: str) -> None:
         """The message asks that beside something else: the list comes from the store first, then the model answers the
         rest of it."""
         self._listed = await self._core.db.run(tell_everything, self._core.stores, language)
-        self._texts.append(self._listed)
+        self._said.texts.append(self._listed)
         self._emit(TextDelta(f"{self._listed}\n\n"))
         self._core.tell_model(LISTED)
 
@@ -290,19 +278,19 @@ class Turn:
                 continue
             if unknown and outcome.end == "done":
                 outcome.text = ""
-            self._texts.append(outcome.text)
-            self._live = ("", "")
+            self._said.texts.append(outcome.text)
+            self._said.reply_over()
             if outcome.text.strip() or outcome.thinking:
                 message: JSON = {"role": "assistant", "content": outcome.text or _NO_ANSWER}
-                await self._to_log(LogEntry(message))
+                await self._log.say(LogEntry(message))
             else:
-                await self._close_log(_NO_ANSWER)
+                await self._log.close(_NO_ANSWER)
             return outcome
 
     async def _request(self, recovery: Recovery) -> Outcome:
         core = self._core
-        before = "\n\n".join(text for text in self._texts if text)
-        self._round = Round(core.client, self._emit, self._on_text, before, core.sent)
+        before = "\n\n".join(text for text in self._said.texts if text)
+        self._round = Round(core.client, self._emit, self._said.streams, before, core.sent)
         if self._was_stopped():
             self._round.stop()
         request = Request(
@@ -325,7 +313,7 @@ class Turn:
         self._round = None
         after(core.connection.sent, request, outcome)
         if outcome.thinking:
-            self._thinking.append(outcome.thinking)
+            self._said.thinking.append(outcome.thinking)
         if outcome.metrics is not None:
             self._metrics = outcome.metrics
             self._output_tokens += outcome.metrics.output_tokens or 0
@@ -354,8 +342,8 @@ class Turn:
             names = ", ".join(tool["function"]["name"] for tool in core.prompt.tools)
             nudge = _EMPTY_NUDGE_TOOLS.format(names=names) if names else _EMPTY_NUDGE
             said = _NO_ANSWER
-        await self._to_log(LogEntry({"role": "assistant", "content": said}))
-        await self._to_log(LogEntry({"role": "user", "content": nudge}))
+        await self._log.say(LogEntry({"role": "assistant", "content": said}))
+        await self._log.say(LogEntry({"role": "user", "content": nudge}))
 
     # -- tools ----------------------------------------------------------------------------------------------------
 
@@ -363,16 +351,16 @@ class Turn:
         message: JSON = {"role": "assistant"}
         if outcome.text.strip():
             message["content"] = outcome.text
-            self._texts.append(outcome.text)
+            self._said.texts.append(outcome.text)
         if outcome.thinking:
             message["thinking"] = outcome.thinking
-        self._live = ("", "")
+        self._said.reply_over()
         message["tool_calls"] = [{"function": {"name": c.name, "arguments": c.arguments}} for c in outcome.calls]
-        await self._to_log(LogEntry(message))
+        await self._log.say(LogEntry(message))
         for number, call in enumerate(outcome.calls):
-            call_id = f"{self._message_id}-{len(self._tools) + 1}"
+            call_id = f"{self._message_id}-{len(self._said.tools) + 1}"
             await self._call_tool(call, call_id, guard, context, number == len(outcome.calls) - 1, last)
-        await self._flush(force=True)
+        await self._said.flush(force=True)
 
     async def _call_tool(
         self, call: ToolCall, call_id: str, guard: LoopGuard, context: TurnContext, final: bool, last: bool
@@ -410,8 +398,8 @@ class Turn:
             refs += seen
             for event in moves:
                 self._emit(event)
-        await self._to_log(LogEntry({"role": "tool", "tool_name": call.name, "content": text}, refs))
-        self._tools.append(
+        await self._log.say(LogEntry({"role": "tool", "tool_name": call.name, "content": text}, refs))
+        self._said.tools.append(
             {
                 "call_id": call_id,
                 "name": call.name,
@@ -425,111 +413,41 @@ class Turn:
         )
         self._emit(ToolFinished(call_id, call.name, result.ok, result.text, result.summary))
 
-    # -- keeping --------------------------------------------------------------------------------------------------
-
-    async def _to_log(self, entry: LogEntry) -> None:
-        self._into_log(entry)
-        await self._write_log()
-
-    def _into_log(self, entry: LogEntry) -> None:
-        self._core.prompt.append(entry)
-        self._in_log = True
-        self._unwritten.append((self._core.prompt.epoch, entry))
-
-    async def _write_log(self) -> None:
-        """Write what the log has and the disk has not, in order."""
-        core = self._core
-        history = core.history
-        async with self._writing:
-            while self._unwritten:
-                epoch, entry = self._unwritten[0]
-                if epoch == core.prompt.epoch:  # else it was written with the rest of the log as a new prefix began
-                    message = entry.as_dict()
-                    if len(str(entry.message.get("content", ""))) > _SHORT_CHARS or "tool_calls" in entry.message:
-                        await core.db.run(history.wire_append, core.session_id, epoch, [message])
-                    else:
-                        # Nothing is lost that is said here: the user's words are on the disk, and the answer will be
-                        # waited for.
-                        rows = history.wire_rows([message])
-                        await core.db.run_small(history.wire_write, core.session_id, epoch, rows, synced=False)
-                self._unwritten.popleft()
-
-    async def _close_log(self, stand_in: str) -> None:
-        """Make the end of the log an assistant message, whatever happened."""
-        core = self._core
-        if not self._in_log or not core.prompt.log:
-            return
-        if core.prompt.log[-1].message["role"] != "assistant":
-            await self._to_log(LogEntry({"role": "assistant", "content": stand_in}))
-
-    def _on_text(self, text: str, thinking: str) -> None:
-        self._live = (text, thinking)
-        if self._flush_task is None or self._flush_task.done():
-            self._flush_task = asyncio.create_task(self._flush())
-
-    async def _flush(self, force: bool = False) -> None:
-        """Bring the answer so far to disk, at most every 0.4 s, so that a killed app loses next to nothing."""
-        now = time.monotonic()
-        if not force and now - self._flushed < _FLUSH_S:
-            return
-        self._flushed = now
-        content, thinking = self._so_far()
-        if not content.strip() and not self._tools:
-            return
-        core = self._core
-        try:
-            if self._answer_id is None:
-                self._answer_id = await core.db.run(core.history.begin_answer, core.session_id)
-            await core.db.run(core.history.extend_answer, self._answer_id, content, thinking)
-        except StoreError as error:
-            self._emit(Notice("error", str(error), key="store"))
-
-    def _so_far(self) -> tuple[str, str]:
-        live, thinking = self._live
-        content = "\n\n".join(text for text in (*self._texts, live) if text.strip())
-        return content, "\n\n".join(part for part in (*self._thinking, thinking) if part)
+    # -- the end --------------------------------------------------------------------------------------------------
 
     async def _settle_stopped(self) -> None:
-        await self._end(Outcome(end="stopped", text=self._live[0]))
+        await self._end(Outcome(end="stopped", text=self._said.live))
 
     async def _end(self, outcome: Outcome) -> None:
         """Store the answer as it is, check promises, and say how the turn ended."""
         core = self._core
-        if self._flush_task is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._flush_task
+        await self._said.streamed()
         if outcome.end in ("stopped", "failed", "incomplete"):
             if outcome.text.strip():
-                self._texts.append(outcome.text)
+                self._said.texts.append(outcome.text)
             said = outcome.text.strip()
             stand_in = f"{said} {STOPPED}".strip() if outcome.end == "stopped" else (said or _NO_ANSWER)
-            await self._close_log(stand_in)
+            await self._log.close(stand_in)
         else:
-            await self._close_log(_NO_ANSWER)
-        self._live = ("", "")
+            await self._log.close(_NO_ANSWER)
+        self._said.reply_over()
         if isinstance(outcome.error, ContextExceeded):
             sent = sum(core.prompt.tokens().values())
             unseen = not_seen(core, sent, 0, core.room.size, refused=True)
             self._unseen = replace(unseen, message_id=self._message_id)
         status = self._status(outcome)
-        content, thinking = self._so_far()
+        content, thinking = self._said.read()
         kept = {"answered": "complete", "cut_off": "cut_off", "failed": "failed"}.get(status, "partial")
-        if content.strip() or self._tools or thinking:
-            if self._answer_id is None:
-                self._answer_id = await core.db.run(core.history.begin_answer, core.session_id)
-            speed = self._metrics.tokens_per_second if self._metrics else None
-            meta: JSON = {
-                "tools": self._tools,
-                "memory": [e.as_dict() for e in self._changes],
-                "tokens_per_second": speed,
-            }
-            if self._unseen is not None:
-                meta["unseen"] = self._unseen.as_dict()
-            await core.db.run(
-                core.history.finish_answer, self._answer_id, content, thinking=thinking, status=kept, meta=meta
-            )
-        if self._answer_id is not None and self._record is not None:
-            await core.db.run(core.history.save_recall, self._answer_id, self._record)
+        meta: JSON = {
+            "tools": self._said.tools,
+            "memory": [e.as_dict() for e in self._changes],
+            "tokens_per_second": self._metrics.tokens_per_second if self._metrics else None,
+        }
+        if self._unseen is not None:
+            meta["unseen"] = self._unseen.as_dict()
+        await self._said.finish(kept, meta)
+        if self._said.id is not None and self._record is not None:
+            await core.db.run(core.history.save_recall, self._said.id, self._record)
         if self._unseen is not None:
             self._emit(self._unseen)
         if status in ("answered", "empty", "cut_off") and not self._told:
@@ -538,10 +456,10 @@ class Turn:
         if status == "empty":
             reason = "The model gave no answer" + (", only thinking" if thinking else "")
             hint = "Ask again, or try another model with ctrl+o."
-            if core.prompt.tools and not self._tools:
+            if core.prompt.tools and not self._said.tools:
                 # Small models with tools to choose from tend to say nothing at all.
                 hint = "Ask again, send it without tools (/tools), or try another model with ctrl+o."
-            if last := next((tool for tool in reversed(self._tools) if tool["ok"]), None):
+            if last := next((tool for tool in reversed(self._said.tools) if tool["ok"]), None):
                 # What the tool found is then the only thing there is to read.
                 hint = f"{last['name']} said: “{_one_line(last['result'])}”. {hint}"
             self._emit(Notice("error", f"{reason}. {hint}"))
@@ -560,7 +478,7 @@ class Turn:
         """
         core = self._core
         self.settling = True
-        wrote = any(tool["wrote"] for tool in self._tools)
+        wrote = any(tool["wrote"] for tool in self._said.tools)
         missing = await promise_check.missing_after(core, self._message_id, self._text, answer, wrote=wrote)
         if missing is None:
             return
@@ -573,9 +491,9 @@ class Turn:
                 missing = settled.missing
                 for change in settled.changes:
                     self._emit(change)
-                if settled.changes and self._answer_id is not None:
+                if settled.changes and self._said.id is not None:
                     changes = [change.as_dict() for change in self._changes]
-                    await core.db.run(core.history.set_meta, self._answer_id, memory=changes)
+                    await core.db.run(core.history.set_meta, self._said.id, memory=changes)
             except (StoreError, MemoryFileError) as error:
                 self._emit(Notice("error", str(error), key="store"))
             finally:
@@ -592,7 +510,7 @@ class Turn:
             return "incomplete"
         if outcome.end == "length":
             return "cut_off"
-        return "answered" if any(text.strip() for text in self._texts[bool(self._listed) :]) else "empty"
+        return "answered" if any(text.strip() for text in self._said.texts[bool(self._listed) :]) else "empty"
 
     def _finish_with(
         self, status: Status, *, error: str = "", kind: str = "", exit_code: int = 5, text: str = ""
@@ -604,12 +522,12 @@ class Turn:
         self._emit(
             TurnFinished(
                 status,
-                self._answer_id,
+                self._said.id,
                 text,
                 error,
                 kind,
                 exit_code,
-                len(self._tools),
+                len(self._said.tools),
                 self._output_tokens or None,
                 metrics.tokens_per_second if metrics else None,
                 metrics.prompt_tokens if metrics else None,
