@@ -59,7 +59,7 @@ class SessionStore(SessionMemory):
     def _with_index(self, status: ServerStatus) -> ServerStatus:
         """The server's status; a vector store on another machine leaves this one too."""
         leaves = self._keeper is not None and self._keeper.leaves
-        return dataclasses.replace(status, local=False) if leaves else status
+        return dataclasses.replace(status, local=False, memory_elsewhere=True) if leaves else status
 
     def _use_index(self) -> None:
         """From now on facts are kept in Chroma as well, once the session has started."""

@@ -132,6 +132,8 @@ class ServerStatus:
     """Where answers come from and what of it is degraded, for the header and the status line.
 
     ``tool_calling`` is what the probe found (``native``, ``text``, ``none``), empty when the model was not probed.
+    ``local`` says that nothing leaves this machine once a model is ready, ``memory_elsewhere`` that facts are kept on
+    another one, with or without a model.
     """
 
     url: str
@@ -143,6 +145,7 @@ class ServerStatus:
     thinking: bool = False
     embedder: str = ""
     local: bool = True
+    memory_elsewhere: bool = False
     degraded: tuple[str, ...] = ()
     version: str = ""
     tool_calling: str = ""

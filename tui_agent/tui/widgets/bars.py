@@ -95,7 +95,8 @@ class StatusLines(Lines):
         )
         if not right and width < 80:
             right = Content.styled(self.help, "$quiet")
-        if status.server is not None and status.server.ready and not status.server.local:
+        server = status.server
+        if server is not None and (server.memory_elsewhere or (server.ready and not server.local)):
             right = join(right, "  " if right else "", ("leaves this machine", "$warning"))
         return [spread(line, right, width)]
 
