@@ -74,7 +74,9 @@ class Rows:
         last = {row_id: n for n, row_id in enumerate(ids)}
         kept = [n for n in last.values() if np.isfinite(values[n]).all()]
         data = [clean_metadata(metadata[n]) if len(metadata) else None for n in kept]
-        return cls([ids[n] for n in kept], values[kept], data)
+        # A copy of very many vectors is felt by all threads; usually all of them are kept.
+        matrix = values if kept == list(range(len(values))) else values[kept]
+        return cls([ids[n] for n in kept], matrix, data)
 
     @property
     def dimension(self) -> int:

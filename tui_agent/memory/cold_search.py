@@ -43,7 +43,8 @@ _REBUILD_UNTIL = 4096  # sketches are made anew with a better mean as their numb
 class Query:
     """A question. ``limit`` counts items that are not hot in ``session_id``; those come along, marked.
 
-    ``own`` is how many items are hot there, ``crowded`` says that other scopes share the database.
+    ``own`` is how many items are hot there, ``crowded`` says that other scopes share the database. With ``bare`` the
+    hits have neither texts nor terms.
     """
 
     scope: str
@@ -57,6 +58,7 @@ class Query:
     only_zone: str = ""
     own: int = 0
     crowded: bool = False
+    bare: bool = False
 
 
 @dataclass(slots=True)
@@ -93,14 +95,14 @@ class Hit:
     own: bool = False
     defines: bool = False
     score: float = 0.0
+    told: tuple[float, float, float] = (0.0, 0.0, 0.0)
     terms: tuple[Term, ...] = ()
 
     @property
     def fits(self) -> bool:
-        """Whether it has to do with the question at all: it holds an asked name, a fair share of the words, or words
-        and meaning together reach :data:`THRESHOLD`."""
-        words = self.terms[1].value
-        return bool(self.names) or words >= _FEWEST_WORDS or sum(term.value for term in self.terms[:3]) >= THRESHOLD
+        """Whether it has to do with the question at all: it holds an asked name, a fair share of the words, or names,
+        words and meaning (``told``) together reach :data:`THRESHOLD`."""
+        return bool(self.names) or self.told[1] >= _FEWEST_WORDS or sum(self.told) >= THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +143,14 @@ class ColdSearch:
         self._by_words(query, hits, total, names.strong)
         wanted = self._by_names(query, hits, total, names)
         self._by_meaning(query, hits)
-        likely = sorted(hits.values(), key=lambda h: -sum(_told(h, wanted)))
-        hits = {hit.number: hit for hit in likely[: _DESCRIBED + 2 * query.limit + query.own]}
+        for hit in hits.values():
+            hit.told = _told(hit, wanted)
+        likely = sorted(hits.values(), key=lambda h: -sum(h.told))
+        most = (max(_DESCRIBED, 2 * query.limit) if query.bare else _DESCRIBED + 2 * query.limit) + query.own
+        hits = {hit.number: hit for hit in likely[:most]}
         self._describe(query, hits)
         for hit in hits.values():
-            hit.score = sum(_values(hit, query, wanted))
+            hit.score = sum(_values(hit, query))
         seen: set[bytes] = set()
         chosen: list[Hit] = []
         left = query.limit
@@ -154,9 +159,10 @@ class ColdSearch:
                 seen.add(hit.digest)
                 chosen.append(hit)
                 left -= not hit.own
-        self._complete({hit.number: hit for hit in chosen})
-        for hit in chosen:
-            hit.terms = _terms(hit, query, wanted)
+        if not query.bare:
+            self._complete({hit.number: hit for hit in chosen})
+            for hit in chosen:
+                hit.terms = _terms(hit, query)
         return chosen
 
     # --- words ------------------------------------------------------------------------------------
@@ -306,15 +312,17 @@ class ColdSearch:
         known: set[int] = set()
         for part in _parts(list(hits)):
             rows = self._db.rows(
-                "SELECT number, kind, session_id, digest, put_away_step, refs, zone FROM wm_items i "
+                "SELECT number, id, kind, source, session_id, digest, put_away_step, refs, zone, important, reason "
+                "FROM wm_items i "
                 f"WHERE number IN ({', '.join('?' * len(part))}) AND {visible}",
                 (*part, *values),
             )
-            for number, kind, session_id, digest, step, references, zone in rows:
+            for number, item_id, kind, source, session_id, digest, step, references, zone, important, reason in rows:
                 hit = hits[number]
                 hit.own = zone == "hot" and session_id == query.session_id
-                hit.kind, hit.session_id, hit.digest, hit.put_away_step = kind, session_id, digest, step
-                hit.references = references
+                hit.id, hit.kind, hit.source, hit.session_id, hit.digest = item_id, kind, source, session_id, digest
+                hit.zone, hit.important, hit.reason = zone, bool(important), reason
+                hit.put_away_step, hit.references = step, references
                 known.add(number)
         for number in [number for number in hits if number not in known]:
             del hits[number]
@@ -326,9 +334,9 @@ class ColdSearch:
             rows += self._db.rows(f"SELECT * FROM wm_items WHERE number IN ({', '.join('?' * len(part))})", part)
         for row in rows:
             hit = hits[int(row["number"])]
-            hit.id, hit.zone, hit.lineage = str(row["id"]), str(row["zone"]), str(row["lineage"])
-            hit.important, hit.reason, hit.tokens = bool(row["important"]), str(row["reason"]), int(row["tokens"])
-            hit.created_at, hit.source, hit.summary = str(row["created_at"]), str(row["source"]), str(row["summary"])
+            hit.lineage, hit.tokens = str(row["lineage"]), int(row["tokens"])
+
+            hit.created_at, hit.summary = str(row["created_at"]), str(row["summary"])
             hit.shown, hit.text = bool(row["shown"]), str(row["text"])
 
 
@@ -355,18 +363,18 @@ def _told(hit: Hit, wanted: float) -> tuple[float, float, float]:
     )
 
 
-def _values(hit: Hit, query: Query, wanted: float) -> tuple[float, ...]:
+def _values(hit: Hit, query: Query) -> tuple[float, ...]:
     w = WEIGHTS
     age = query.step - hit.put_away_step if hit.session_id == query.session_id else _FRESH_STEPS
     return (
-        *_told(hit, wanted),
+        *hit.told,
         w["kind"] * kind_weight(hit.kind) / 3.0,
         w["references"] * min(1.0, math.log1p(hit.references) / 2.4),
         w["freshness"] * math.exp(-max(0, age) / _FRESH_STEPS),
     )
 
 
-def _terms(hit: Hit, query: Query, wanted: float) -> tuple[Term, ...]:
+def _terms(hit: Hit, query: Query) -> tuple[Term, ...]:
     notes = (
         f"holds {', '.join(hit.names[:4])}" if hit.names else "",
         f"{min(1.0, hit.words):.0%} of the question's words, by rarity" if hit.words else "",
@@ -375,7 +383,7 @@ def _terms(hit: Hit, query: Query, wanted: float) -> tuple[Term, ...]:
         f"{hit.references} later mentions of its names",
         "since it was put away",
     )
-    values = _values(hit, query, wanted)
+    values = _values(hit, query)
     return tuple(Term(name, value, note) for name, value, note in zip(WEIGHTS, values, notes, strict=True))
 
 

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -244,8 +244,10 @@ class IndexProcess:
             process = self._running()
             assert process.stdin is not None
             head = {**(data or {}), "op": verb, "number": number, "identity": self.identity, "bytes": len(blob)}
-            # In pieces: to encode or copy many rows at once would keep all other threads waiting, the screen's too.
-            process.stdin.writelines(piece.encode() for piece in json.JSONEncoder().iterencode(head))
+            # In pieces: to encode or copy many rows at once would keep all other threads waiting, the screen's too. And
+            # in large ones: a thread that waits for its turn never gets it from one that gives way for moments only.
+            for block in _blocks(json.JSONEncoder().iterencode(head)):
+                process.stdin.write(block)
             process.stdin.write(b"\n")
             for start in range(0, len(blob), _PIECE_BYTES):
                 process.stdin.write(blob[start : start + _PIECE_BYTES])
@@ -319,6 +321,19 @@ def _ending(code: int | None) -> str:
         with contextlib.suppress(ValueError):
             return f"ended by {signal.Signals(-code).name}"
     return f"exit code {code}"
+
+
+def _blocks(pieces: Iterable[str]) -> Iterator[bytes]:
+    """Many short texts as a few long ones."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES:
+            yield "".join(held).encode()
+            held, size = [], 0
+    yield "".join(held).encode()
 
 
 def _bytes(values: Any) -> memoryview:

@@ -33,6 +33,10 @@ _QUOTES_AND_DASHES = str.maketrans(
     }
 )
 _TRAILING = ".,;:!?。 \t\n"
+# To translate a whole text takes many times as long as to see that there is nothing to translate.
+_ANY_UNDECOMPOSED = re.compile("[łøđħıŧ]")
+_ANY_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+_ANY_QUOTE_OR_DASH = re.compile("[“”„‟«»″〝〞＂‘’‚‛‹›′`´ʼ‐‑‒–—―−﹣－…]")
 
 
 def fold(text: str) -> str:
@@ -45,14 +49,23 @@ def fold(text: str) -> str:
     # Marks go before and after case folding: folding can bring out marks ("İ") and marks can change what it does.
     folded = _MARKS.sub("", unicodedata.normalize("NFD", text)).casefold()
     folded = _MARKS.sub("", unicodedata.normalize("NFD", folded)).casefold()
-    return unicodedata.normalize("NFC", folded.translate(_UNDECOMPOSED))
+    if _ANY_UNDECOMPOSED.search(folded):
+        folded = folded.translate(_UNDECOMPOSED)
+    return unicodedata.normalize("NFC", folded)
 
 
 def normalise(text: str) -> str:
     """The key under which two statements count as the same: folded, white space, quotes and dashes unified, and
     punctuation at the end taken off. Two texts are "the same" exactly when their keys are equal."""
-    plain = text.translate(_INVISIBLE).translate(_QUOTES_AND_DASHES)
-    return " ".join(fold(plain).translate(_QUOTES_AND_DASHES).split()).rstrip(_TRAILING)
+    return " ".join(_unified(fold(_unified(_seen(text)))).split()).rstrip(_TRAILING)
+
+
+def _seen(text: str) -> str:
+    return text.translate(_INVISIBLE) if _ANY_INVISIBLE.search(text) else text
+
+
+def _unified(text: str) -> str:
+    return text.translate(_QUOTES_AND_DASHES) if _ANY_QUOTE_OR_DASH.search(text) else text
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -68,7 +81,7 @@ _IDENTIFIER = re.compile(f"[_./\\\\:]|[{_LOWER}][{_UPPER}]|[{_UPPER}]{{2,}}[{_LO
 
 def _tokens(text: str) -> list[str]:
     """Raw words of ``text`` in order, identifiers whole, in their own spelling."""
-    return _WORD.findall(unicodedata.normalize("NFC", text.translate(_INVISIBLE)).replace("’", "'"))
+    return _WORD.findall(unicodedata.normalize("NFC", _seen(text)).replace("’", "'"))
 
 
 def _pieces(token: str) -> list[str]:

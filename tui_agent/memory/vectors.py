@@ -24,6 +24,7 @@ _FLOOR = 0.15
 _ALL = 4096  # vectors up to which every one is compared
 _CLOSE = 1024  # of more, those whose sketches are nearest
 _SAMPLE = 2048  # of which the background is taken
+_SAMPLE_CHANGES = 64
 _AT_ONCE = 4096  # vectors sketched in one go
 
 
@@ -87,6 +88,7 @@ class VectorTable:
         self._sketches: Sketches | None = None
         self._sketched = 0  # how many there were when the sketches were made, with the mean of that time
         self._changes = 0
+        self._block: tuple[int, NDArray[np.float32]] = (0, self._matrix)
         self._not_held: tuple[int, Collection[str], list[int]] = (-1, (), [])
 
     def __len__(self) -> int:
@@ -99,13 +101,14 @@ class VectorTable:
         """The ids that have a vector."""
         return self._row.keys()
 
-    def put(self, vectors: Mapping[str, Vector]) -> None:
-        """Add or replace vectors. The first one decides the dimension; others of another size are passed over."""
+    def put(self, vectors: Mapping[str, Vector], room: int = 0) -> None:
+        """Add or replace vectors. The first one decides the dimension; others of another size are passed over. ``room``
+        is how many there will be in all, where that is known."""
         fresh = [ref for ref in vectors if ref not in self._row]
         if not self._ids:
             size = next((len(vector) for vector in vectors.values()), 0)
             # With some rows to spare, so that the next facts need no copy of the whole; unused rows cost no memory.
-            self._matrix = np.zeros((max(64, len(fresh) * 9 // 8), size), dtype=np.float32)
+            self._matrix = np.zeros((max(64, max(len(fresh), room) * 9 // 8), size), dtype=np.float32)
         needed = len(self._ids) + len(fresh)
         if needed > len(self._matrix):
             grown = np.zeros((max(needed, len(self._matrix) * 5 // 4), self._matrix.shape[1]), dtype=np.float32)
@@ -151,9 +154,14 @@ class VectorTable:
             self._sketches.add(part, self._matrix[part])
 
     def _sample(self) -> NDArray[np.float32]:
-        """Vectors from all over the table, at most about :data:`_SAMPLE` and a half more."""
+        """Vectors from all over the table, at most about :data:`_SAMPLE` and a half more, as one block. A few changes
+        of the table move no background, so the block is made anew only after many."""
         count = len(self._ids)
-        return self._matrix[: count : max(1, count // _SAMPLE)]
+        made, block = self._block
+        if not made or abs(self._changes - made) > _SAMPLE_CHANGES or len(block) > count:
+            made, block = self._changes, np.ascontiguousarray(self._matrix[: count : max(1, count // _SAMPLE)])
+            self._block = (made, block)
+        return block
 
     def search(
         self, query: Vector, limit: int, also: Collection[str] = (), near: Neighbours | None = None
@@ -199,7 +207,8 @@ class VectorTable:
     def _rows_not_held(self, held: Collection[str]) -> list[int]:
         """Rows that an index does not hold; it is asked with the same collection again and again."""
         if self._not_held[0] != self._changes or self._not_held[1] is not held:
-            self._not_held = (self._changes, held, [row for ref, row in self._row.items() if ref not in held])
+            missing = self._row.keys() - held  # at once; 10,000 looks one by one are felt
+            self._not_held = (self._changes, held, sorted(self._row[ref] for ref in missing))
         return self._not_held[2]
 
 

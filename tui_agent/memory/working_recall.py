@@ -12,7 +12,7 @@ from tui_agent.memory.hot import Item
 from tui_agent.memory.text import new_id, utc_now
 from tui_agent.memory.types import RecalledItem, RecallRecord, Vector
 from tui_agent.memory.working_core import Core
-from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Recalled
+from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Named, Recalled
 
 _NEAR = 5  # left-out items that the record names
 _PASSAGE = 80  # characters of a window when the best place in a long text is looked for
@@ -43,8 +43,15 @@ class Recalling(Core):
             self._explained(hit, self._why_not(hit) or "sent", rank) for rank, hit in enumerate(hits[:limit], start=1)
         ]
 
+    async def candidates(self, query: str, limit: int, *, vector: Vector | None = None) -> list[Named]:
+        """As :meth:`search` of cold items, without their texts and terms: for one who ranks them anew with others."""
+        async with self._lock:
+            await self._prepare()
+            hits = await self._find(query, limit, vector=vector, only_cold=True, bare=True)
+        return [Named(hit.number, hit.id, hit.kind, hit.source, self._why_not(hit) or "sent") for hit in hits[:limit]]
+
     async def _find(
-        self, query: str, limit: int, *, vector: Vector | None = None, only_cold: bool = False
+        self, query: str, limit: int, *, vector: Vector | None = None, only_cold: bool = False, bare: bool = False
     ) -> list[Hit]:
         if vector is None:
             vector = (await self._vectors.embed([query], "query"))[0]
@@ -53,7 +60,7 @@ class Recalling(Core):
         asked = Query(
             self._scope, self.session_id, query, limit, self._step, vector,
             self._vectors.identity, self._hot.calibration if self._flags[0] else None, "cold" if only_cold else "",
-            len(self._hot),
+            len(self._hot), bare=bare,
         )  # fmt: skip
         return await self.store.db.run(self.store.search, asked)
 
