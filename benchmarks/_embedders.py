@@ -25,9 +25,10 @@ Encode = Callable[[list[str], Literal["query", "document"]], Any]
 class Kept:
     """An embedder of the project's shape over a function; every text is embedded once."""
 
-    def __init__(self, name: str, encode: Encode, dimension: int) -> None:
+    def __init__(self, name: str, encode: Encode, dimension: int, *, widens: bool = False) -> None:
         self.identity = f"bench:{name}:{dimension}"
         self.dimension = dimension
+        self.widens = widens
         self._encode = encode
         self._known: dict[tuple[str, str], np.ndarray] = {}
 
@@ -50,8 +51,8 @@ def builtin() -> Kept:
     from tui_agent.llm import builtin as parts
 
     if not parts.second_fits():
-        return Kept("builtin-first", parts.load_first(), parts.DIMENSION)
-    return Kept("builtin", parts.load_both(), parts.DIMENSION)
+        return Kept("builtin-first", parts.load_first(), parts.DIMENSION, widens=True)
+    return Kept("builtin", parts.load_both(), parts.DIMENSION, widens=True)
 
 
 def minilm(folder: Path) -> Kept:

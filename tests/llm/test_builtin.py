@@ -58,7 +58,7 @@ async def test_the_space_is_named_by_what_it_is_made_of() -> None:
     both, one = BuiltinEmbedder(both=True).identity, BuiltinEmbedder(both=False).identity
     assert "+multilingual-e5-small@" in both
     assert "e5" not in one
-    assert one.endswith(":512:none:cosine")
+    assert one.endswith(":512:none+words:cosine")
     assert both != one
 
 

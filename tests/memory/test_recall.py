@@ -22,6 +22,7 @@ from tui_agent.memory.recall import Recaller, fact_terms
 from tui_agent.memory.records import record_from_json, record_to_json
 from tui_agent.memory.text import format_utc, parse_utc
 from tui_agent.memory.types import NewFact, RecalledItem, Term
+from tui_agent.memory.vectors import Neighbours
 from tui_agent.memory.working import WorkingMemory
 
 CASES = Path(__file__).parents[1] / "cases" / "retrieval.jsonl"
@@ -610,3 +611,85 @@ async def test_what_the_supersede_cases_hide_is_in_no_recall_also_by_an_index_ma
             record = await recaller.recall(everything, top_k=20, threshold=-1, max_tokens=5000)
             said = plain(" | ".join(item.text for item in record.items))
             assert [stem for stem in case["live"] if plain(stem) not in said] == []
+
+
+class Index:
+    """An index of vectors that answers at once or never; it counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = 0, False
+
+    async def nearest(self, vector: Any, limit: int, identity: str) -> Neighbours | None:
+        self.asked += 1
+        if not self.answers:
+            await asyncio.sleep(60)
+        return Neighbours((), ())
+
+    def follow(self, identity: str) -> None: ...
+
+
+def test_an_index_that_is_always_late_is_asked_now_and_then_until_it_answers_in_time(
+    db: Database, facts: FactStore
+) -> None:
+    async def ask() -> list[int]:
+        facts.add(NewFact("", "The boat is in the harbour.", "message 1"))
+        recaller = Recaller(db, facts, History(db), None, Topics())
+        await recaller.index_missing()
+        recaller.index, recaller.index_patience_s = index, 0.001
+        counts = []
+        for number in range(100):
+            index.answers = number >= 40
+            record = await recaller.recall(f"Where is the boat, for the {number}th time?")
+            assert record.items[0].text == "The boat is in the harbour."
+            counts.append(index.asked)
+        return counts
+
+    index = Index()
+    counts = run(ask())
+    assert counts[39] <= 5  # three times late, then every 32nd question
+    assert counts[-1] >= 30  # and with every question since it answered in time
+
+
+ON_CALL = "Amara and Lucian take turns on call, switching every Monday."
+
+
+def test_a_fact_is_found_by_another_word_without_an_embedder_and_the_record_names_it(
+    db: Database, facts: FactStore
+) -> None:
+    session = "Сеанс водителя в приложении живёт двенадцать часов."
+    for text in (ON_CALL, session, *(f"Shelf {number} holds lamp {number}." for number in range(40))):
+        facts.add(new(text))
+    for question, word in (("Who carries the pager?", "pager"), ("Kto ma dyżur?", "dyzur"), ("дежурство", "дежурство")):
+        record = run(recaller(db, facts).recall(question, threshold=0.1))
+        assert texts(record.items)[:1] == [ON_CALL], question
+        term = next(term for term in record.items[0].terms if term.name == "related")
+        assert term.value > 0
+        assert word in term.note
+    assert texts(run(recaller(db, facts).recall("When am I logged out?")).items)[:1] == [session]
+    assert not run(recaller(db, facts).recall("bananas from Ecuador")).items
+
+
+def test_an_embedder_that_wants_more_words_gets_them_for_facts_and_for_questions_about_them(
+    db: Database, facts: FactStore
+) -> None:
+    class Wide(Topics):
+        widens = True
+        heard: list[tuple[str, str]]
+
+        async def embed(self, texts: Sequence[str], kind: str) -> list[Any]:
+            self.heard = [*getattr(self, "heard", []), *((kind, text) for text in texts)]
+            return await super().embed(texts, kind)
+
+    facts.add(new(ON_CALL))
+    embedder = Wide()
+    asking = recaller(db, facts, embedder)
+    run(asking.index_missing())
+    run(asking.recall("Who carries the pager?"))
+    assert [kind for kind, _ in embedder.heard] == ["document", "document", "query", "query"]
+    assert [text.partition(" (")[0] for _, text in embedder.heard] == [ON_CALL] * 2 + ["Who carries the pager?"] * 2
+    (_, matrix) = facts.vectors(embedder.identity)
+    plain, more = run(embedder.embed([embedder.heard[0][1], embedder.heard[1][1]], "document"))
+    assert np.allclose(matrix[0], (plain + more) / np.linalg.norm(plain + more), atol=1e-6)
+    before = len(embedder.heard)
+    run(asking.recall("Where is the sea?", stores=("cold",)))
+    assert embedder.heard[before:] == [("query", "Where is the sea?")]

@@ -43,6 +43,11 @@ class LateEmbedder:
         """Length of its vectors, 0 while there is none."""
         return self._inner.dimension if self._inner is not None else 0
 
+    @property
+    def widens(self) -> bool:
+        """Whether it gets texts with more words than were said as well."""
+        return bool(getattr(self._inner, "widens", False))
+
     async def embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:
         """Vectors of ``texts``, or as many ``None``."""
         if self._inner is None or self._is_refused():

@@ -72,6 +72,9 @@ class BuiltinEmbedder:
     texts and their kind to an array of shape ``(len(texts), 512)``; ``both`` says which of the two spaces.
     """
 
+    widens = True
+    """Facts and questions are embedded with other words for theirs as well: small encoders know few of them."""
+
     def __init__(self, load: Callable[[], builtin.Encode] | None = None, *, both: bool | None = None) -> None:
         self._both = builtin.second_fits() if both is None else both
         self._load = load
@@ -84,7 +87,7 @@ class BuiltinEmbedder:
         made_by = f"use-multilingual-3@{builtin.version_of(builtin.FIRST_PACKAGE)}"
         if self._both:
             made_by += f"+multilingual-e5-small@{builtin.version_of(builtin.SECOND_PACKAGE)}"
-        return f"builtin:{made_by}:{builtin.DIMENSION}:{'joined' if self._both else 'none'}:cosine"
+        return f"builtin:{made_by}:{builtin.DIMENSION}:{'joined' if self._both else 'none'}+words:cosine"
 
     @property
     def dimension(self) -> int:

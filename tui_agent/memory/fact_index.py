@@ -15,12 +15,13 @@ import numpy as np
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.facts_schema import fact_of
-from tui_agent.memory.lexical import LexicalHit, LexicalIndex
+from tui_agent.memory.lexical import LexicalHit, LexicalIndex, RelatedHit
 from tui_agent.memory.text import normalise
 from tui_agent.memory.types import Fact, Vector
 from tui_agent.memory.vectors import Neighbours, VectorHit, VectorTable
 
 _FEW_CHANGES = 200  # lines of the store's log, up to which only what they name is looked at
+_AT_ONCE = 1000  # vectors taken over in one piece
 _WHOLE_TABLE = 2000  # vectors to read, from which one look through the table is cheaper than asking by id
 
 # What is live, and what was replaced (to be shown as such when it would have been found).
@@ -56,13 +57,14 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class FactHits:
-    """Facts and notes found, by reference. ``quality`` is the best share of the question's words any of them has;
-    ``has_vectors`` says whether meaning took part."""
+    """Facts and notes found, by reference: by words, by meaning, by other words. ``quality`` is the best share of the
+    question's words any of them has; ``has_vectors`` says whether meaning took part."""
 
     words: Mapping[str, LexicalHit]
     meaning: Mapping[str, VectorHit]
     quality: float
     has_vectors: bool
+    related: Mapping[str, RelatedHit] = field(default_factory=dict)
 
 
 def embedded_text(fact: Fact) -> str:
@@ -213,7 +215,10 @@ class FactIndex:
                 if ref not in delta.vectors:
                     self._vectors.discard(ref)
             self._sizes.update(delta.sizes)
-            self._vectors.put(delta.vectors)
+            # Piece by piece, and each let go at once: to free 50,000 vectors in one go stops all threads for a while.
+            names, room = list(delta.vectors), len(self._sizes)
+            for part in _parts(names, _AT_ONCE):
+                self._vectors.put({name: delta.vectors.pop(name) for name in part}, room)
             self._mark = delta.mark
 
     def find(
@@ -233,13 +238,15 @@ class FactIndex:
                 self._lexical.put(f"file:{name}", text)
             self._notes = set(notes)
             by_words = {hit.ref: hit for hit in self._lexical.search(query, limit)}
+            related = {hit.ref: hit for hit in self._lexical.related(query, limit)}
             by_meaning: dict[str, VectorHit] = {}
             if vector is not None:
-                also = [ref.removeprefix("fact:") for ref in by_words if ref.startswith("fact:")]
+                named = dict.fromkeys((*by_words, *related))
+                also = [ref.removeprefix("fact:") for ref in named if ref.startswith("fact:")]
                 found = self._vectors.search(vector, limit, also, near)
                 by_meaning = {f"fact:{ref}": hit for ref, hit in found.items()}
         quality = max((hit.coverage for hit in by_words.values()), default=0.0)
-        return FactHits(by_words, by_meaning, quality, bool(by_meaning))
+        return FactHits(by_words, by_meaning, quality, bool(by_meaning), related)
 
     # --- rows -------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import threading
 from array import array
 from collections.abc import Iterable, Mapping
@@ -19,12 +20,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tui_agent.memory.senses import Senses
 from tui_agent.memory.spelling import Spellings, similarity
-from tui_agent.memory.text import STOPWORDS, fold, split_identifier, terms, word_stems, words
+from tui_agent.memory.text import STOPWORDS, split_identifier, terms, word_stems, words
 
 __all__ = [
     "LexicalHit",
     "LexicalIndex",
+    "RelatedHit",
     "best_line",
     "concepts",
     "index_terms",
@@ -55,6 +58,16 @@ class LexicalHit:
     coverage: float
     bm25: float
     words: float
+    matched: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedHit:
+    """A document that has other words for what is asked: for the weighed ``share`` of the question (0..1), for the
+    question's words in ``matched``."""
+
+    ref: str
+    share: float
     matched: tuple[str, ...]
 
 
@@ -105,6 +118,7 @@ class LexicalIndex:
         # Most terms are in one document only: then the posting itself stands here, else a flat array of them.
         self._postings: dict[str, int | array[int]] = {}
         self._spellings = Spellings()
+        self._senses = Senses()
         self._similar_known: dict[str, list[tuple[str, float]]] = {}
 
     def __len__(self) -> int:
@@ -142,6 +156,7 @@ class LexicalIndex:
             if number >= len(self._lengths):
                 self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
             self._number[ref] = number
+            self._senses.put(number, text)
             self._lengths[number] = length
             self._total_length += length
             for term, count in found.items():
@@ -164,6 +179,7 @@ class LexicalIndex:
             gone, self._terms[number], self._refs[number] = self._terms[number], (), ""
             self._total_length -= float(self._lengths[number])
             self._free.append(number)
+            self._senses.discard(number)
             for term in gone:
                 posting = self._postings[term]
                 if isinstance(posting, int):
@@ -227,6 +243,26 @@ class LexicalIndex:
                 if bm25[number] > 0
             ]
 
+    def related(self, query: str, limit: int = 50) -> list[RelatedHit]:
+        """Documents that say what ``query`` asks for in other words, in any of the three languages, best first."""
+        with self._lock:
+            size, count = len(self._refs), len(self._number)
+            if not count or limit < 1:
+                return []
+            shares, found = self._senses.shares(query, size, count, self._holding)
+            return [
+                RelatedHit(
+                    self._refs[number], float(shares[number]), tuple(word for word, own in found if own[number] > 0)
+                )
+                for number in map(int, _largest(shares, limit))
+                if shares[number] > 0
+            ]
+
+    def _holding(self, word: str) -> NDArray[np.int64]:
+        """Numbers of the documents that hold a word or its stem."""
+        held = [self._posting(form)[0] for form in _term_forms(word) if form in self._postings]
+        return np.concatenate(held) if held else np.zeros(0, dtype=np.int64)
+
     def _strengths(self, word: str, size: int) -> tuple[Floats, Floats]:
         """For each document the strength of its best match with one query word, and that times how often it occurs;
         0 where there is none."""
@@ -283,14 +319,14 @@ def concepts(query: str) -> list[str]:
 
 def best_line(query: str, text: str, width: int = 240) -> str:
     """The line of ``text`` that shares most words with ``query``, for showing why a long text was found."""
-    wanted = {stem for word in concepts(query) for stem in word_stems(word)}
+    wanted = {form for word in concepts(query) for form in _term_forms(word)}
     best, score = "", -1
     for line in text.splitlines():
         if not line.strip():
             continue
-        have = {stem for word in words(line) for stem in word_stems(fold(word))}
-        if len(wanted & have) > score:
-            best, score = line.strip(), len(wanted & have)
+        held = len(wanted & _counted(line)[0].keys())
+        if held > score:
+            best, score = line.strip(), held
     return best[:width]
 
 
@@ -300,19 +336,17 @@ def matched_terms(words_asked: Iterable[str], known: Iterable[str]) -> list[dict
     A word none of whose stems is known is looked for by its spelling. For passages, whose stems the stores keep.
     """
     vocabulary = known if isinstance(known, (set, frozenset)) else set(known)
-    by_start: dict[str, list[str]] = {}
+    listed = ""
     found: list[dict[str, float]] = []
     for word in words_asked:
         forms = {part: _PART for part in split_identifier(word) if part in vocabulary and part not in STOPWORDS}
         whole = (*(form.lstrip("~") for form in _term_forms(word)), "".join(filter(str.isalnum, word)))
         forms |= {form: _EXACT for form in whole if form in vocabulary}
         if not forms and len(word) >= 4:
-            if not by_start:
-                for term in vocabulary:
-                    by_start.setdefault(term[:2], []).append(term)
-            stem = word_stems(word)[0]
-            alike = (term for term in by_start.get(word[:2], ()) if abs(len(term) - len(stem)) <= 4)
-            near = ((term, similarity(stem, term)) for term in alike)
+            stem, start = word_stems(word)[0], word[:2]
+            listed = listed or "\n".join(vocabulary)  # one search through it all is faster than many comparisons
+            alike = re.findall(f"^{re.escape(start)}.*$", listed, re.MULTILINE)
+            near = ((term, similarity(stem, term)) for term in alike if abs(len(term) - len(stem)) <= 4)
             forms = {term: score * _SPELLING for term, score in near if score >= _MIN_SIMILAR}
         found.append(forms)
     return found

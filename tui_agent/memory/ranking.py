@@ -27,10 +27,12 @@ from tui_agent.memory.vectors import calibrate
 
 Floats = NDArray[np.float64]
 
-WORDS, MEANING = 0.45, 0.90
+WORDS, MEANING = 0.35, 0.90
 """What words and meaning weigh for single statements. What words cannot say, meaning takes over (see :func:`blend`).
 Cosines above their background seldom pass a half, hence the sum above 1."""
 WORDS_POWER = 1.5
+RELATED, RELATED_ALONE = 0.2, 1.0
+"""What other words for all that is asked weigh, beside meaning and without vectors."""
 
 K1, B = 0.9, 0.4
 _NEAR = 2  # places that neighbours may be apart: a tool's message or a deleted one may lie between

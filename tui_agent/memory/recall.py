@@ -21,11 +21,13 @@ from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
 from tui_agent.memory.passages import Found, PassageReader
 from tui_agent.memory.places import is_memory_edit
-from tui_agent.memory.ranking import Ranked, Weights, blend, rank_passages
+from tui_agent.memory.ranking import RELATED, RELATED_ALONE, Ranked, Weights, blend, rank_passages
 from tui_agent.memory.text import parse_utc, utc_now
 from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Term, Vector
 from tui_agent.memory.vectors import Neighbours
+from tui_agent.memory.widening import embed_wide
 from tui_agent.memory.working import WorkingMemory
+from tui_agent.memory.working_types import Named
 
 __all__ = ["Recaller", "fact_terms"]
 
@@ -40,6 +42,7 @@ STORES = ("fact", "cold", "file")
 
 INDEX_PATIENCE_S = 0.004
 """How long the index of vectors may take to answer. Without its answer search is exact, which takes less than that."""
+_LATE_OFTEN, _ASKED_AGAIN = 3, 32  # an index that is late so often in a row is asked only with every 32nd question
 
 _CATCH_UPS = 3
 _CANDIDATES = 40
@@ -100,10 +103,11 @@ class Recaller:
         self.index: NeighbourIndex | None = None
         self.index_patience_s = INDEX_PATIENCE_S
         self._index = known if known is not None else FactIndex(db, facts)
+        self._index_late = self._questions = 0
         self._passages = PassageReader(db)
         self._refreshing = asyncio.Lock()
         self._filling = asyncio.Lock()
-        self._query_cache: tuple[str, str, Vector] | None = None
+        self._query_cache: tuple[str, str, tuple[Vector | None, Vector | None]] | None = None
 
     # -- the question ---------------------------------------------------------------------------------------------
 
@@ -136,20 +140,20 @@ class Recaller:
         """
         started = time.perf_counter()
         query = _sound(query)
-        vector = await self._query_vector(query)
+        vector, wide = await self._query_vectors(query, for_facts="fact" in stores)
         embedded = time.perf_counter()
         sets = [frozenset(refs) for refs in (visible, masked, put_away, never)]
         limits = Limits(top_k, threshold, max_tokens, *sets)
         # Side by side: one waits for another process while the other looks into the database.
         nearest, named, said = await asyncio.gather(
-            self._near(vector, top_k) if "fact" in stores else _none(),
+            self._near(wide, top_k) if "fact" in stores else _none(),
             self._cold_named(query, vector, _COLD_HITS, put_away_hits) if "cold" in stores else _none(),
             self._messages(query, None, session_id) if "message" in stores else _none(),
         )
         wanted = frozenset(store for store in ("fact", "file") if store in stores)
         # All the rest at once, on one thread: handing it from thread to thread takes longer than some of the steps.
         items, near, meaning = await self._with_facts(
-            lambda: self._chosen(query, vector, limits, wanted, nearest, named or {}, said or [], count)
+            lambda: self._chosen(query, (vector, wide), limits, wanted, nearest, named or {}, said or [], count)
         )
         return RecallRecord(
             query=query,
@@ -175,35 +179,44 @@ class Recaller:
     async def search_cold(self, query: str, limit: int = 10) -> list[RecalledItem]:
         """Put-away items that fit ``query``, best first, with the items around them taken into account; none moves."""
         query = _sound(query)
-        found = await self._cold(query, await self._query_vector(query), max(60, 6 * limit), limit)
+        vector, _ = await self._query_vectors(query, for_facts=False)
+        found = await self._cold(query, vector, max(60, 6 * limit), limit)
         return [to_item(candidate, query, _no_count) for candidate in found]
 
-    async def _query_vector(self, query: str) -> Vector | None:
+    async def _query_vectors(self, query: str, *, for_facts: bool) -> tuple[Vector | None, Vector | None]:
+        """The vector of the question, and the one that is compared with those of facts, where it is wanted."""
         embedder = self._embedder
         if embedder is None or not embedder.identity or not query.strip():
-            return None
+            return None, None
         identity = embedder.identity
         if self._query_cache is not None and self._query_cache[:2] == (identity, query):
             return self._query_cache[2]
         try:
             # A slow embedder must not hold up the answer: words alone are a good second best.
-            found = await asyncio.wait_for(embedder.embed([query], "query"), _EMBED_PATIENCE_S)
+            asked = embed_wide(embedder, [query], "query", wide=for_facts)
+            found = await asyncio.wait_for(asked, _EMBED_PATIENCE_S)
         except Exception as error:
             log.info("the query could not be embedded, words alone are used: %s", error)
-            return None
-        vector = found[0] if found else None
-        if vector is not None:
-            self._query_cache = (identity, query, vector)
-        return vector
+            return None, None
+        vectors = found[0] if found else (None, None)
+        if vectors[0] is not None and for_facts:
+            self._query_cache = (identity, query, vectors)
+        return vectors
 
     async def _near(self, vector: Vector | None, top_k: int) -> Neighbours | None:
         if self.index is None or vector is None or self._embedder is None:
             return None
+        self._questions += 1
+        if self._index_late >= _LATE_OFTEN and self._questions % _ASKED_AGAIN:
+            return None  # exact search is there sooner, and asking takes a millisecond from it
         asked = self.index.nearest(vector, max(_CANDIDATES, top_k), self._embedder.identity)
         try:
-            return await asyncio.wait_for(asked, self.index_patience_s)
+            found = await asyncio.wait_for(asked, self.index_patience_s)
         except asyncio.TimeoutError:
+            self._index_late += 1
             return None
+        self._index_late = 0
+        return found
 
     # -- facts and notes ------------------------------------------------------------------------------------------
 
@@ -242,18 +255,18 @@ class Recaller:
     def _chosen(
         self,
         query: str,
-        vector: Vector | None,
+        vectors: tuple[Vector | None, Vector | None],
         limits: Limits,
         wanted: Collection[str],
         nearest: Neighbours | None,
-        named: Mapping[str, RecalledItem],
+        named: Mapping[str, Named],
         said: Sequence[Candidate],
         count: Callable[[str], int],
     ) -> tuple[list[RecalledItem], list[RecalledItem], bool]:
         """What is sent, what was near, and whether meaning took part. On the database's thread."""
         candidates = [
-            *(self._known(query, vector, limits, wanted, nearest) if wanted else ()),
-            *self._cold_described(query, vector, named, _COLD_KEPT),
+            *(self._known(query, vectors[1], limits, wanted, nearest) if wanted else ()),
+            *self._cold_described(query, vectors[0], named, _COLD_KEPT),
             *said,
         ]
         return *choose(candidates, limits, count, query), any(_by_meaning(candidate) for candidate in candidates)
@@ -271,7 +284,7 @@ class Recaller:
         hits = self._index.find(query, vector, notes, max(_CANDIDATES, limits.top_k), near)
         passed_over = sum(
             any(ref in refs for refs in (limits.visible, limits.masked, limits.put_away, limits.never))
-            for ref in {*hits.words, *hits.meaning}
+            for ref in {*hits.words, *hits.meaning, *hits.related}
         )
         found = self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
         if kind := asked_for(query):
@@ -282,8 +295,8 @@ class Recaller:
     def _described(self, hits: FactHits, notes: Mapping[str, str], most: int) -> list[Candidate]:
         """The best hits with their rows as they are at this moment: what has expired or gone since is dropped."""
         scored = {}
-        for ref in dict.fromkeys((*hits.words, *hits.meaning)):
-            words, meaning = hits.words.get(ref), hits.meaning.get(ref)
+        for ref in dict.fromkeys((*hits.words, *hits.meaning, *hits.related)):
+            words, meaning, related = hits.words.get(ref), hits.meaning.get(ref), hits.related.get(ref)
             near = meaning.calibrated if meaning is not None else None
             found = words.words if words is not None else 0.0
             by_words, by_meaning = blend(found, hits.quality if near is not None else 1.0, near)
@@ -291,6 +304,10 @@ class Recaller:
             if hits.has_vectors:
                 note = f"cosine {meaning.cosine:.2f}" if meaning is not None else "no vector"
                 scored[ref].append(Term("meaning", by_meaning, note))
+            if related is not None:
+                weight = RELATED if near is not None else RELATED_ALONE
+                note = f"other words for {', '.join(related.matched)}"
+                scored[ref].append(Term("related", weight * related.share, note))
         kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:most]
         rows, rivals = self._rows([ref[5:] for ref in kept if ref.startswith("fact:")])
         now = utc_now()
@@ -326,7 +343,7 @@ class Recaller:
 
     async def _cold_named(
         self, query: str, vector: Vector | None, hits: int, fitting: list[str] | None = None
-    ) -> dict[str, RecalledItem]:
+    ) -> dict[str, Named]:
         """The candidates among put-away items, by id: the working memory names them."""
         working = self._working
         if working is None or not query.strip():
@@ -334,7 +351,7 @@ class Recaller:
         try:
             # Without a vector the working memory asks its embedder itself, which may be the slow one again.
             patience = None if vector is not None else _EMBED_PATIENCE_S
-            found_there = await asyncio.wait_for(working.search(query, hits, vector=vector, only_cold=True), patience)
+            found_there = await asyncio.wait_for(working.candidates(query, hits, vector=vector), patience)
         except asyncio.TimeoutError:
             log.info("put-away items are not searched: the embedder takes too long")
             return {}
@@ -344,14 +361,14 @@ class Recaller:
         return {hit.id: hit for hit in found_there}
 
     def _cold_described(
-        self, query: str, vector: Vector | None, named: Mapping[str, RecalledItem], kept: int
+        self, query: str, vector: Vector | None, named: Mapping[str, Named], kept: int
     ) -> list[Candidate]:
         """The best ``kept`` of the candidates and their neighbours, as they are now. On the database's thread."""
         working = self._working
         if working is None or not named:
             return []
         scope = working.scope.key
-        found = self._passages.items(scope, list(named), vector, self._identity)
+        found = self._passages.items(scope, [one.number for one in named.values()], vector, self._identity)
         ranked = _ranked(query, found, kept, self._weights)
         texts = self._passages.texts(scope, [r.passage.ref for r in ranked])
         known = {one.passage.ref: one for one in found}
@@ -409,11 +426,11 @@ class Recaller:
         for start in range(0, len(missing), _EMBED_BATCH):
             batch = missing[start : start + _EMBED_BATCH]
             try:
-                found = await embedder.embed([embedded_text(fact) for fact in batch], "document")
+                found = await embed_wide(embedder, [embedded_text(fact) for fact in batch], "document")
             except Exception as error:
                 log.warning("facts could not be embedded; words alone find them: %s", error)
                 return done
-            made = {fact.id: vec for fact, vec in zip(batch, found, strict=True) if vec is not None}
+            made = {fact.id: wide for fact, (_, wide) in zip(batch, found, strict=True) if wide is not None}
             if made:
                 done += await self._db.run(self._facts.put_vectors, identity, made)
             if progress is not None:

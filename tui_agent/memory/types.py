@@ -23,7 +23,9 @@ class Embedder(Protocol):
 
     ``identity`` names model, digest, dimension, prefix scheme and space, so that vectors of two identities are never
     compared. ``embed`` returns one L2-normalised float32 vector of shape ``(dimension,)`` per text, in order, or
-    ``None`` for a text that cannot be embedded; it raises only when nothing can be embedded at all.
+    ``None`` for a text that cannot be embedded; it raises only when nothing can be embedded at all. One that has a
+    true attribute ``widens`` gets facts and questions with more words than were said as well
+    (:mod:`~tui_agent.memory.widening`).
     """
 
     @property
