@@ -9,8 +9,10 @@ from conftest import NARROW, WIDE, driven, notices, screen_text, wait_until
 from fake_session import FakeSession
 from textual.widgets import Input
 
+from tui_agent.memory.types import RecalledItem, Term
 from tui_agent.tui.screens.inspector import InspectorScreen
 from tui_agent.tui.screens.why import WhyScreen
+from tui_agent.tui.widgets.recalled_pane import term_line
 
 
 async def test_hot_rows_show_pin_score_bar_kind_tokens_and_text() -> None:
@@ -226,3 +228,10 @@ async def test_a_hot_zone_over_its_budget_says_that_pins_did_it() -> None:
         assert "2,100 of 2,048 tokens · pins 102 %" in shown
         assert "over budget: pins" in shown
         assert "Pinned items alone exceed it." in shown
+
+
+def test_the_line_of_terms_leaves_out_what_says_nothing() -> None:
+    terms = (Term("words", 0.0), Term("meaning", 0.3), Term("related", 0.021), Term("age", -0.004), Term("pin", 0.03))
+    item = RecalledItem("fact", "f1", "The lamp is blue.", 0.35, terms)
+    assert term_line(item) == "meaning .30  related .02  pin .03"
+    assert term_line(replace(item, terms=(Term("words", 0.0),))) == "words .00"

@@ -27,14 +27,15 @@ WHY_NOT = {
 }
 _WHY_NOT_SHORT = {"threshold": "too low", "budget": "no room", "visible": "in view", "superseded": "replaced",
                   "cooldown": "resting", "masked": "left out", "topic": "never here"}  # fmt: skip
+_LEAST_SHOWN = 0.005  # of a term's value: what is less reads as nothing
 _TERMS = {"importance": "weight", "freshness": "fresh", "similarity": "meaning", "lexical": "words"}
 
 
 def term_line(item: RecalledItem) -> str:
-    """``words .44  meaning .29``: the score terms on one line."""
+    """``words .44  meaning .29``: the score terms on one line, without those that say nothing."""
+    telling = [term for term in item.terms if abs(term.value) >= _LEAST_SHOWN] or item.terms
     return "  ".join(
-        f"{_TERMS.get(term.name, one_line(term.name))} {decimals(term.value).replace('0.', '.', 1)}"
-        for term in item.terms
+        f"{_TERMS.get(term.name, one_line(term.name))} {decimals(term.value).replace('0.', '.', 1)}" for term in telling
     )
 
 
