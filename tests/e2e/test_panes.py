@@ -215,6 +215,7 @@ def test_what_the_model_was_given_is_marked_and_what_was_put_away_is_named_to_it
     terminal.wait(on("COLD", "3 items", "repository.py"))
     terminal.type("f3", "\x1b[H")  # to the first row
     terminal.wait(on("COLD", "put away by hand · rests 3 steps more"))
+    terminal.wait("r bring back")  # the keys are those of that pane now
     assert "›" not in pane(terminal.text, "HOT")
     terminal.type("f3")  # and back to writing
     terminal.wait("to act on an item")
