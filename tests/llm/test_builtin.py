@@ -80,17 +80,21 @@ async def test_when_the_second_encoder_does_not_load_the_first_goes_on_alone_und
 
 async def test_a_question_does_not_wait_for_a_long_list() -> None:
     done: list[str] = []
-    begun = threading.Event()
+    begun, asked = threading.Event(), threading.Event()
 
     def encode(texts: list[str], kind: TextKind) -> Any:
         begun.set()
+        asked.wait(5)  # the first of the long list takes until the question is there
         done.append(kind)
         return ones(texts, kind)
 
     embedder = BuiltinEmbedder(lambda: encode, both=False)
     many = asyncio.ensure_future(embedder.embed([f"text {n}" for n in range(400)], "document"))
     await asyncio.to_thread(begun.wait, 5)
-    await embedder.embed(["now"], "query")
+    question = asyncio.ensure_future(embedder.embed(["now"], "query"))
+    await asyncio.sleep(0)
+    asked.set()
+    await question
     assert not many.done()
     assert len(await many) == 400
     assert done.index("query") < 5
