@@ -135,3 +135,26 @@ def test_of_many_vectors_the_nearest_are_found_as_if_all_were_compared(monkeypat
         best = next(iter(exact))
         assert found[best].cosine == pytest.approx(exact[best].cosine, abs=1e-5)
         assert found[best].calibrated == pytest.approx(exact[best].calibrated, abs=0.03)
+
+
+def test_the_background_of_a_large_table_follows_it_while_it_grows_in_parts() -> None:
+    rng = np.random.default_rng(5)
+
+    def rows(count: int, towards: float, start: int) -> dict[str, np.ndarray]:
+        made = rng.normal(size=(count, 16)).astype(np.float32)
+        made[:, 0] += towards
+        made /= np.linalg.norm(made, axis=1, keepdims=True)
+        return {f"f{start + n}": row for n, row in enumerate(made)}
+
+    table, query = VectorTable("x"), unit(1, *[0] * 15)
+    known: dict[str, np.ndarray] = {}
+    for start in range(0, 24_000, 1_000):
+        part = rows(1_000, -4.0 if start < 6_000 else 4.0, start)
+        table.put(part, 24_000)
+        known |= part
+        table.search(query, 5)
+    hit = next(iter(table.search(query, 1).values()))
+    exact = calibrate(
+        np.array([hit.cosine], dtype=np.float32), float(np.median(np.stack(list(known.values())) @ query))
+    )
+    assert hit.calibrated == pytest.approx(float(exact[0]), abs=0.05)

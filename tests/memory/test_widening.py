@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tui_agent.memory.thesaurus import LONGEST
 from tui_agent.memory.types import TextKind, Vector
-from tui_agent.memory.widening import LONGEST, embed_wide, widened
+from tui_agent.memory.widening import embed_wide, widened
 
 
 class Letters:

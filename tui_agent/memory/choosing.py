@@ -70,7 +70,7 @@ def choose(
         status = _why_not(candidate, limits)
         if status and len(near) >= NEAR:
             continue
-        key = _same(candidate.text)
+        key = normalise(candidate.text)
         if key in said:
             continue
         item = to_item(candidate, query, count)
@@ -83,12 +83,7 @@ def choose(
         elif len(near) < NEAR:
             near.append(replace(item, status=status))
     # A left-out twin of something sent further down explains nothing.
-    return sent, [item for item in near if _same(item.text) not in said]
-
-
-def _same(text: str) -> str:
-    """What is equal for the same words. Long texts are those of put-away items, whose copies are kept as they are."""
-    return normalise(text) if len(text) <= _LONG else " ".join(text.split())
+    return sent, [item for item in near if normalise(item.text) not in said]
 
 
 def _why_not(candidate: Candidate, limits: Limits) -> str:

@@ -335,7 +335,6 @@ class ColdSearch:
         for row in rows:
             hit = hits[int(row["number"])]
             hit.lineage, hit.tokens = str(row["lineage"]), int(row["tokens"])
-
             hit.created_at, hit.summary = str(row["created_at"]), str(row["summary"])
             hit.shown, hit.text = bool(row["shown"]), str(row["text"])
 

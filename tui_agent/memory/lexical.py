@@ -9,7 +9,6 @@ letter costs a little instead of everything.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import threading
 from array import array
@@ -20,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tui_agent.memory.senses import Senses
+from tui_agent.memory.senses import BITS, Senses, rarity, take_out
 from tui_agent.memory.spelling import Spellings, similarity
 from tui_agent.memory.text import STOPWORDS, split_identifier, terms, word_stems, words
 
@@ -43,9 +42,7 @@ _EXACT, _STEM, _PART, _SPELLING = 1.0, 0.85, 0.5, 0.8
 _MIN_SIMILAR = 0.58
 _LONGEST_KEPT = 64  # characters of a piece of text whose terms are kept
 _MAX_SIMILAR_TERMS = 12
-_COUNT_BITS = 8  # of a posting: how often a document holds a term, at most 255 times
-_MOST_COUNTED = (1 << _COUNT_BITS) - 1
-_RAREST = 0.05  # the least weight of a word that is everywhere
+_MOST_COUNTED = (1 << BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,7 @@ class LexicalIndex:
             self._lengths[number] = length
             self._total_length += length
             for term, count in found.items():
-                posting, packed = self._postings.get(term), number << _COUNT_BITS | min(count, _MOST_COUNTED)
+                posting, packed = self._postings.get(term), number << BITS | min(count, _MOST_COUNTED)
                 if posting is None:
                     self._postings[term] = packed
                     self._spell(term, known=True)
@@ -186,8 +183,7 @@ class LexicalIndex:
                     del self._postings[term]
                     self._spell(term, known=False)
                     continue
-                place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> _COUNT_BITS == number)[0])
-                del posting[place]
+                take_out(posting, number)
                 if len(posting) == 1:
                     self._postings[term] = posting[0]
             return True
@@ -220,12 +216,12 @@ class LexicalIndex:
             for word in asked:
                 found, counted = self._strengths(word, size)
                 holders = int(np.count_nonzero(found > 0))
-                rarity = max(_RAREST, math.log(1 + (count - holders + 0.5) / (holders + 0.5)))
-                total += rarity
+                weight = rarity(holders, count)
+                total += weight
                 if holders:
                     strengths.append((word, found))
-                    coverage += rarity * found
-                    bm25 += rarity * counted * (K1 + 1) / (counted + norm)
+                    coverage += weight * found
+                    bm25 += weight * counted * (K1 + 1) / (counted + norm)
             if not strengths:
                 return []
             coverage /= total
@@ -276,7 +272,7 @@ class LexicalIndex:
     def _posting(self, term: str) -> tuple[NDArray[np.int64], Floats]:
         posting = self._postings[term]
         packed = np.array([posting]) if isinstance(posting, int) else np.frombuffer(posting, dtype=np.int64)
-        return packed >> _COUNT_BITS, (packed & _MOST_COUNTED).astype(np.float32)
+        return packed >> BITS, (packed & _MOST_COUNTED).astype(np.float32)
 
     def _matches(self, word: str) -> dict[str, float]:
         """Terms of the index that stand for a query word, with how sure that is."""

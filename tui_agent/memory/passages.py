@@ -84,9 +84,9 @@ class PassageReader:
     def _kept(self, digests: Mapping[int, bytes], embedder: int) -> dict[int, _Item]:
         """Beginnings, terms and vectors of items, whose texts are those of ``digests``; most were read before."""
         known = self._items
-        bare = [number for number, item in known.items() if number in digests and item.digest != digests[number]]
-        for number in bare:
-            del known[number]
+        for number, digest in digests.items():
+            if number in known and known[number].digest != digest:
+                del known[number]
         for part in _parts([number for number in digests if number not in known]):
             for number, head, of_head, stems_kept in self._db.rows(
                 "SELECT i.number, substr(i.text, 1, ?), t.head, t.body FROM wm_items i "

@@ -9,15 +9,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tui_agent.memory.thesaurus import thesaurus
+from tui_agent.memory.thesaurus import LONGEST, thesaurus
 
 Floats = NDArray[np.float32]
 
-LONGEST = 400
-"""Characters of a document. A long text has a word of nearly every group, and all of them together say nothing."""
-_BITS = 8  # of a posting: how surely the document means the group, in 255ths
-_SURE = (1 << _BITS) - 1
-_LEAST_RARITY = 0.05
+BITS = 8
+"""Of a posting, below the document's number: how often it holds a term, or in 255ths how surely it means a group."""
+_SURE = (1 << BITS) - 1
+_LEAST_RARITY = 0.05  # of a word that is everywhere
 
 
 class Senses:
@@ -39,14 +38,13 @@ class Senses:
         if sure:
             self._held[number] = tuple(sure)
         for group, share in sure.items():
-            self._postings.setdefault(group, array("q")).append(number << _BITS | round(_SURE * share))
+            self._postings.setdefault(group, array("q")).append(number << BITS | round(_SURE * share))
 
     def discard(self, number: int) -> None:
         """Take a document out, if it is there."""
         for group in self._held.pop(number, ()):
             posting = self._postings[group]
-            place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> _BITS == number)[0])
-            del posting[place]
+            take_out(posting, number)
             if not posting:
                 del self._postings[group]
 
@@ -64,13 +62,13 @@ class Senses:
         seen: set[int] = set()
         for word, groups in dict(thesaurus().groups(query)).items():
             held = [group for group in groups if group in self._postings]
-            total += _rarity(min((len(self._postings[group]) for group in held), default=0), count)
+            total += rarity(min((len(self._postings[group]) for group in held), default=0), count)
             own = np.zeros(size, dtype=np.float32)
             for group in held:
                 if group not in seen:  # two words for one thing say it once
                     packed = np.frombuffer(self._postings[group], dtype=np.int64)
-                    value = _rarity(len(packed), count) * len(groups) ** -0.5
-                    numbers = packed >> _BITS
+                    value = rarity(len(packed), count) * len(groups) ** -0.5
+                    numbers = packed >> BITS
                     own[numbers] = np.maximum(own[numbers], value * (packed & _SURE) / _SURE)
             seen.update(held)
             if held:
@@ -80,5 +78,12 @@ class Senses:
         return shares / max(total, _LEAST_RARITY), found
 
 
-def _rarity(holders: int, count: int) -> float:
+def take_out(posting: array[int], number: int) -> None:
+    """Remove the document's entry from a posting that has it."""
+    place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> BITS == number)[0])
+    del posting[place]
+
+
+def rarity(holders: int, count: int) -> float:
+    """Inverse document frequency of what ``holders`` of ``count`` documents hold, never quite zero."""
     return max(_LEAST_RARITY, math.log(1 + (count - holders + 0.5) / (holders + 0.5)))

@@ -34,9 +34,9 @@ _QUOTES_AND_DASHES = str.maketrans(
 )
 _TRAILING = ".,;:!?。 \t\n"
 # To translate a whole text takes many times as long as to see that there is nothing to translate.
-_ANY_UNDECOMPOSED = re.compile("[łøđħıŧ]")
-_ANY_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
-_ANY_QUOTE_OR_DASH = re.compile("[“”„‟«»″〝〞＂‘’‚‛‹›′`´ʼ‐‑‒–—―−﹣－…]")
+_ANY_UNDECOMPOSED, _ANY_INVISIBLE, _ANY_QUOTE_OR_DASH = (
+    re.compile(f"[{''.join(map(chr, table))}]") for table in (_UNDECOMPOSED, _INVISIBLE, _QUOTES_AND_DASHES)
+)
 
 
 def fold(text: str) -> str:

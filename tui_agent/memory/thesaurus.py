@@ -22,6 +22,9 @@ FILE = "thesaurus.json.gz"
 MOST_WORDS = 3
 """Of a phrase."""
 
+LONGEST = 400
+"""Characters of a text that is looked up. A longer one has a word of nearly every group, which together say nothing."""
+
 _NO_PHRASE = {"sie"}  # Polish reflexive verbs have it near, but anywhere
 _BEGINNING = 5  # letters by which a stem that is not known finds others
 _OTHER_LETTERS = 2  # at its end: an inflected form whose stem came out differently

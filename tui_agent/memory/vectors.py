@@ -88,7 +88,7 @@ class VectorTable:
         self._sketches: Sketches | None = None
         self._sketched = 0  # how many there were when the sketches were made, with the mean of that time
         self._changes = 0
-        self._block: tuple[int, NDArray[np.float32]] = (0, self._matrix)
+        self._block: tuple[int, int, NDArray[np.float32]] = (0, 0, self._matrix)
         self._not_held: tuple[int, Collection[str], list[int]] = (-1, (), [])
 
     def __len__(self) -> int:
@@ -157,10 +157,10 @@ class VectorTable:
         """Vectors from all over the table, at most about :data:`_SAMPLE` and a half more, as one block. A few changes
         of the table move no background, so the block is made anew only after many."""
         count = len(self._ids)
-        made, block = self._block
-        if not made or abs(self._changes - made) > _SAMPLE_CHANGES or len(block) > count:
-            made, block = self._changes, np.ascontiguousarray(self._matrix[: count : max(1, count // _SAMPLE)])
-            self._block = (made, block)
+        changes, held, block = self._block
+        if self._changes - changes > _SAMPLE_CHANGES or abs(count - held) > held // 16:
+            block = np.ascontiguousarray(self._matrix[: count : max(1, count // _SAMPLE)])
+            self._block = (self._changes, count, block)
         return block
 
     def search(

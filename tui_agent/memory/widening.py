@@ -13,11 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tui_agent.memory.text import language_of
-from tui_agent.memory.thesaurus import thesaurus
+from tui_agent.memory.thesaurus import LONGEST, thesaurus
 from tui_agent.memory.types import Embedder, TextKind, Vector
 
-LONGEST = 400
-"""Characters of a text. A longer one says enough by itself, and has other words for everything."""
 _SHARE = 0.5  # of the vector with more words
 
 
