@@ -14,7 +14,7 @@ from tui_agent.memory.backup import Backups, live_ids
 from tui_agent.memory.facts_file import FileChange
 from tui_agent.memory.hand_edits import pending, pending_lines, put_back, take_over
 from tui_agent.memory.shredding import shred
-from tui_agent.memory.types import Kind, Origin
+from tui_agent.memory.types import Kind, NewFact, Origin
 
 PREFERENCES = "AGENTS.md#User Preferences"
 
@@ -349,3 +349,23 @@ def test_before_much_is_taken_out_by_hand_a_backup_is_made(world: World) -> None
     (backup,) = Backups(world.project).all()
     assert backup.name.endswith("before-edits-by-hand")
     assert len(live_ids(backup.database)) == 9
+
+
+def test_what_another_window_writes_meanwhile_is_in_the_file_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = world.stores.ledger.facts_file
+    assert file is not None
+    drawn_up = file._drawn_up
+    late = iter(["The office has nine plants.", "The office has ten lamps.", "The office has two doors.", "Late."])
+
+    def slowly() -> Any:
+        made = drawn_up()
+        if not world.stores.db.in_transaction:  # nobody can write any more
+            world.stores.facts.add(NewFact("", next(late), "message 1"))
+        return made
+
+    monkeypatch.setattr(file, "_drawn_up", slowly)
+    assert world.stores.ledger.write_facts_json()
+    written = {item["fact"] for item in json.loads(path(world).read_text("utf-8"))["facts"]}
+    assert {"The office has nine plants.", "The office has two doors."} <= written
+    assert next(late) == "Late."
+    assert pending(world.stores) == []

@@ -30,6 +30,7 @@ from tui_agent.memory.upkeep_store import UpkeepNotes
 NAME = "facts.json"
 _NOTE = "facts.json"
 _LIKE = 50.0
+_TRIES = 3  # at writing what the rows say, before the rows are kept from changing meanwhile
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _MANY, _SHARE = 5, 0.5
 
@@ -115,19 +116,32 @@ class FactsFile:
 
         Raises ``MemoryFileError`` when it cannot be written; it is as it was then.
         """
-        facts = self._shared()
-        text = json.dumps(export_tier2(facts, "local"), ensure_ascii=False, indent=2) + "\n"
         try:
-            with self._db.transaction():  # one writer at a time, also of other windows
-                before = read_text(self.path)
-                if before is not None and not self._is_ours(before.digest) and self._differs(before.text):
-                    return False
-                digest = before.digest if before is not None else ""
-                if before is None or before.text != text:
-                    digest = write_text(self.path, text, before, self._announce())
-                self._remember(digest, facts)
+            for _ in range(_TRIES):
+                before, (facts, text) = self._newest_change(), self._drawn_up()
+                with self._db.transaction():  # one writer at a time, also of other windows
+                    if self._newest_change() == before:
+                        return self._put(facts, text)
+            with self._db.transaction():  # somebody writes all the time, and waits now
+                return self._put(*self._drawn_up())
         except TextFileError as error:
             raise MemoryFileError(f"{self.path.name} stays as it was: {error}.") from error
+
+    def _drawn_up(self) -> tuple[list[Fact], str]:
+        facts = self._shared()
+        return facts, json.dumps(export_tier2(facts, "local"), ensure_ascii=False, indent=2) + "\n"
+
+    def _newest_change(self) -> int:
+        return int(self._db.value("SELECT max(id) FROM changes") or 0)
+
+    def _put(self, facts: Sequence[Fact], text: str) -> bool:
+        before = read_text(self.path)
+        if before is not None and not self._is_ours(before.digest) and self._differs(before.text):
+            return False
+        digest = before.digest if before is not None else ""
+        if before is None or before.text != text:
+            digest = write_text(self.path, text, before, self._announce())
+        self._remember(digest, facts)
         return True
 
     def settle(self, change: FileChange, *, whole: bool) -> None:
