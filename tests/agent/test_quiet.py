@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui_agent.agent.quiet import no_collection
+from tui_agent.agent.quiet import CollectionPause, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,9 @@ def collector() -> Iterator[None]:
     gc.enable()
     yield
     gc.unfreeze()
-    if not was_on:
+    if was_on:
+        gc.enable()
+    else:
         gc.disable()
 
 
@@ -39,3 +41,30 @@ def test_a_collector_that_was_off_before_stays_off() -> None:
     with no_collection():
         assert not gc.isenabled()
     assert not gc.isenabled()
+
+
+def test_a_pause_holds_the_collector_back_once_and_ends_once() -> None:
+    pause, other = CollectionPause(), CollectionPause()
+    pause.end()
+    assert gc.isenabled()
+    pause.begin()
+    pause.begin()
+    other.begin()
+    assert not gc.isenabled()
+    pause.end()
+    assert not gc.isenabled()
+    other.end()
+    pause.end()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_was_loaded_is_passed_over_although_a_turn_is_waiting() -> None:
+    pause = CollectionPause()
+    pause.begin()
+    with no_collection():
+        pass
+    assert gc.get_freeze_count() > 0
+    assert not gc.isenabled()
+    pause.end()
+    assert gc.isenabled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import pytest
@@ -55,6 +56,39 @@ async def test_the_users_message_is_on_disk_before_the_request_leaves(desk: Desk
     gate.open()
     async for _ in stream:
         pass
+
+
+async def test_the_garbage_collector_waits_until_the_request_has_left_or_the_turn_has_failed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gc.isenabled()
+    waits: list[bool] = []
+    recall = desk.session.core.recaller.recall
+
+    async def watched(*given: object, **more: object) -> object:
+        waits.append(gc.isenabled())
+        return await recall(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(desk.session.core.recaller, "recall", watched)
+    gate = Gate()
+    desk.backend.queue(Script("late", gate))
+    stream = desk.session.send("one")
+    async for event in stream:
+        if isinstance(event, TextDelta):
+            break
+    assert waits == [False]
+    assert gc.isenabled()
+    gate.open()
+    async for _ in stream:
+        pass
+
+    async def broken(*_: object, **__: object) -> object:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(desk.session.core.recaller, "recall", broken)
+    events = await desk.say("two")
+    assert desk.last(events).status == "failed"
+    assert gc.isenabled()
 
 
 async def test_the_name_is_saved_in_the_same_turn_to_the_letter(desk: Desk) -> None:

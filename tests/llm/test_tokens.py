@@ -46,6 +46,17 @@ def test_more_text_never_costs_less() -> None:
     assert all(later >= earlier - 2 for earlier, later in pairwise(counts))
 
 
+def test_a_text_costs_the_same_alone_in_a_message_and_behind_a_head() -> None:
+    estimator = TokenEstimator()
+    text = "The gateway listens on port 7443.\n\n  It is called “brama”.  \nЭто порт."
+    lines = [estimator.estimate(line.strip()) for line in text.splitlines() if line.strip()]
+    ends = text.count("\n")
+    assert estimator.estimate(text) == pytest.approx(sum(lines) + ends, abs=len(lines))
+    head = "[fact · abc · confirmed 2026-03-01] "
+    together = estimator.estimate(f"{head}{text}")
+    assert together == pytest.approx(estimator.estimate(head) + estimator.estimate(text), abs=1)
+
+
 def test_messages_count_their_marks_calls_images_and_the_tool_list() -> None:
     estimator = TokenEstimator()
     user: dict[str, Any] = {"role": "user", "content": "What is in the file?"}

@@ -85,6 +85,36 @@ def test_a_transaction_is_all_or_nothing_and_an_inner_one_can_fail_alone() -> No
         assert [row["text"] for row in db.rows("SELECT text FROM items ORDER BY n")] == ["outer", "last"]
 
 
+def test_a_single_statement_in_a_transaction_fails_alone_and_whole(path: Path) -> None:
+    with Database(path) as db:
+        db.migrate("items", ITEMS)
+        with db.transaction():
+            _insert(db, "first")
+            with pytest.raises(sqlite3.IntegrityError):
+                db.execute("INSERT INTO items(text) SELECT 'x' UNION ALL SELECT NULL")
+            assert db.execute("UPDATE items SET text = text || '!'") == 1
+        assert [row["text"] for row in db.rows("SELECT text FROM items")] == ["first!"]
+
+
+def test_changes_of_rows_are_told_of_this_connection_alone(path: Path) -> None:
+    heard: list[int] = []
+    with Database(path) as db, Database(path) as other:
+        db.migrate("items", ITEMS)
+        db.on_change("items", "n", heard.append)
+        _insert(db, "a")
+        _insert(db, "b")
+        _insert(other, "c")
+        db.execute("UPDATE items SET text = 'd' WHERE text = 'a'")
+        db.execute("DELETE FROM items WHERE text = 'b'")
+        assert heard == [1, 2, 1, 2]
+        with pytest.raises(sqlite3.IntegrityError):
+            _insert(db, "e", None)
+        assert heard == [1, 2, 1, 2, 4]
+    with Database(path) as again:  # nothing of it is in the file
+        _insert(again, "f")
+    assert len(heard) == 5
+
+
 def test_threads_wait_for_each_other(path: Path) -> None:
     with Database(path) as db:
         db.migrate("items", ITEMS)

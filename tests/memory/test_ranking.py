@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_agent.memory.dates import date_terms, mentions_date
-from tui_agent.memory.ranking import Passage, Weights, blend, rank_passages, speaker_of
+from tui_agent.memory.ranking import Passage, Weights, meaning_weight, rank_passages, speaker_of, words_beside_meaning
 from tui_agent.memory.text import stems
 
 WORDS = st.sampled_from(
@@ -19,11 +19,11 @@ WORDS = st.sampled_from(
 SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
 
-def test_words_fill_the_place_of_missing_vectors_and_meaning_that_of_missing_words() -> None:
-    assert blend(0.8, 1.0, None) == (0.8, 0.0)
-    words, meaning = blend(0.5, 1.0, 0.4)
-    assert words < 0.5
-    assert blend(0.0, 0.0, 0.4)[1] > meaning
+def test_meaning_fills_the_place_of_missing_words_and_few_words_of_many_say_less_than_their_share() -> None:
+    assert meaning_weight(0.0) > meaning_weight(0.5) > meaning_weight(1.0)
+    assert meaning_weight(2.0) == meaning_weight(1.0)
+    assert 0 < words_beside_meaning(0.5) < 0.5 * words_beside_meaning(1.0)
+    assert words_beside_meaning(-0.1) == 0.0
 
 
 def test_dates_are_recognised() -> None:

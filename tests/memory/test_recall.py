@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from tui_agent.memory.choosing import Candidate, Limits, choose
 from tui_agent.memory.database import Database
+from tui_agent.memory.fact_candidates import fact_terms
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
-from tui_agent.memory.recall import Recaller, fact_terms
+from tui_agent.memory.recall import Recaller
 from tui_agent.memory.records import record_from_json, record_to_json
 from tui_agent.memory.text import format_utc, parse_utc
 from tui_agent.memory.types import NewFact, RecalledItem, Term
@@ -382,6 +383,27 @@ def test_a_left_out_twin_of_something_sent_is_not_named() -> None:
     sent, left = choose(twins, Limits(5, 0.1, 100, masked={"fact:a"}), len, "same")
     assert [item.id for item in sent] == ["b"]
     assert left == []
+
+
+def test_tokens_are_counted_of_what_may_be_sent_and_of_what_found_no_room() -> None:
+    found = [
+        Candidate("fact:a", "alpha", terms=[Term("words", 0.9)]),
+        Candidate("fact:b", "beta beta", terms=[Term("words", 0.8)]),
+        Candidate("fact:c", "gamma", terms=[Term("words", 0.7)]),
+        Candidate("fact:d", "delta", terms=[Term("words", 0.01)]),
+    ]
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    sent, left = choose(found, Limits(5, 0.1, 6, visible={"fact:c"}), count, "same")
+    assert [(item.id, item.tokens) for item in sent] == [("a", 5)]
+    assert [(item.id, item.status, item.tokens) for item in left] == [
+        ("b", "budget", 9), ("c", "visible", 0), ("d", "threshold", 0),
+    ]  # fmt: skip
+    assert counted == ["alpha", "beta beta"]
 
 
 # --- scores ---------------------------------------------------------------------------------------

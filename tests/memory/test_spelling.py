@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_agent.memory.spelling import Spellings, similarity
+from tui_agent.memory.spelling import Spellings, alike, similarity
 
 
 def of(*words: str) -> Spellings:
@@ -43,6 +43,21 @@ def test_when_most_words_have_gone_the_rest_is_still_found() -> None:
         words.discard(f"word{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}x")
     assert len(words) == 101
     assert [word for word, _ in words.near("gatewya", 0.5)] == ["gateway"]
+
+
+def test_two_edits_are_forgiven_in_long_words_only_and_an_ending_of_up_to_four_letters() -> None:
+    words = of("konfiguracja", "port", "postgres", "deploymentsset")
+    assert [word for word, _ in words.near("konifguracjo", 0.5)] == ["konfiguracja"]
+    assert words.near("pxrx", 0.5) == []
+    assert [word for word, _ in words.near("deployments", 0.5)] == ["deploymentsset"]
+    assert words.near("deploy", 0.5) == []
+
+
+def test_what_is_alike_is_the_same_whichever_way_it_is_asked() -> None:
+    terms = ["brama", "bramy", "gateway", "gatewya", "port"]
+    for word in terms:
+        assert alike(word, terms, 0.5) == [(term, s) for term in terms if (s := similarity(word, term)) >= 0.5]
+    assert alike("brama", [], 0.5) == []
 
 
 def test_numbers_have_no_similar_spellings() -> None:

@@ -97,6 +97,7 @@ class Core(Keeping):
 
     def sent(self) -> None:
         """The request has left, or there will be none."""
+        self.collection.end()
         later, self._later = self._later, []
         for work in later:
             self._spawn(work())
@@ -128,10 +129,9 @@ class Core(Keeping):
         """Put-away items of this session that were recalled become hot again, as ``recalled``."""
         wanted = [item.id for item in record.items if item.store == "cold"]
         events: list[Event] = []
-        for row in await self.working.cold_items(wanted) if wanted else ():
-            if row.session_id == self.session_id:
-                events += await self.working_events(self.working.bring_back(row.id, found=True))
-                events.append(MemoryChanged("brought_back", "hot", row.id, row.summary, "it fits the question"))
+        for row in await self.working.own_cold_items(wanted) if wanted else ():
+            events += await self.working_events(self.working.bring_back(row.id, found=True))
+            events.append(MemoryChanged("brought_back", "hot", row.id, row.summary, "it fits the question"))
         return events
 
     def hot_row(self, item_id: str) -> HotItem | None:

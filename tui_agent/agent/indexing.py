@@ -126,6 +126,7 @@ class IndexKeeper:
             return ActionResult(False, "There is no embedder, so there are no vectors to index; words find the facts.")
         await self.settled()
         self._begun = self._rebuild = True
+        self._stores.fact_index.pace.again()
         self._said.clear()
         self.follow(identity)
         await self.settled()

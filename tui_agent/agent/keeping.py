@@ -11,6 +11,7 @@ from tui_agent.agent.connection import Connection, Emit
 from tui_agent.agent.events import ContextUsage, IndexChanged, Notice, PhaseChanged
 from tui_agent.agent.prompt import LogEntry, Prompt, Section
 from tui_agent.agent.put_away import named
+from tui_agent.agent.quiet import CollectionPause
 from tui_agent.agent.sources import PromptSources
 from tui_agent.agent.stores import Stores
 from tui_agent.agent.tools.memory_tools import memory_tools
@@ -68,6 +69,7 @@ class Keeping:
         self.not_now: set[str] = set()
         self.tools_off: Literal["", "off", "once"] = ""
         self._notes: list[str] = []
+        self.collection = CollectionPause()
         self._later: list[Callable[[], Coroutine[Any, Any, object]]] = []
         self.prompt = Prompt(self.count)
         self.last_usage: ContextUsage | None = None

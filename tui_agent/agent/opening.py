@@ -48,7 +48,14 @@ async def open_core(stores: Stores, settings: Settings, connection: Connection, 
     )
     await working.load(session.id)
     recaller = Recaller(
-        db, stores.facts, stores.history, working, connection.lazy_embedder, sources.notes, known=stores.fact_index
+        db,
+        stores.facts,
+        stores.history,
+        working,
+        connection.lazy_embedder,
+        sources.notes,
+        known=stores.fact_index,
+        put_away=stores.cold_index,
     )
     core = Core(stores, settings, connection, sources, working, recaller, estimator, session.id)
     core.goal = session.goal

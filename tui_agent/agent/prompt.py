@@ -188,6 +188,7 @@ class Prompt:
         self.epoch = 0
         self.system = ""
         self.tools: list[JSON] = []
+        self.tools_json = ""
         self.sections: dict[str, Section] = {}
         self.announced: dict[str, str] = {}
         self.log: list[LogEntry] = []
@@ -214,6 +215,7 @@ class Prompt:
         ]
         self.system = "\n\n".join(parts)
         self.tools = list(tools)
+        self.tools_json = json.dumps(self.tools, ensure_ascii=False) if self.tools else ""
         self.sections = {section.name: section for section in sections}
         self.announced = {section.name: section.hash for section in sections}
         self.epoch = epoch
@@ -268,7 +270,7 @@ class Prompt:
         """Estimated tokens by part: system, tools, history, new."""
         return {
             "system": self._count(self.system) + 4,
-            "tools": self._count(json.dumps(self.tools, ensure_ascii=False)) if self.tools else 0,
+            "tools": self._count(self.tools_json) if self.tools else 0,
             "history": sum(self.message_tokens(entry) for entry in self.log),
             "new": sum(self.message_tokens(entry) for entry in extra),
         }

@@ -13,8 +13,25 @@ _SWITCH_S = 0.001
 _SAMPLES = ("I prefer tabs, please.", "Wolę krótkie odpowiedzi do piątku.", "Мы пишем тесты до пятницы.")
 
 _lock = threading.Lock()
-_holds = 0
+_holds = _loads = 0
 _was_on = True
+
+
+def _hold() -> None:
+    global _holds, _was_on
+    with _lock:
+        if not _holds:
+            _was_on = gc.isenabled()
+        _holds += 1
+        gc.disable()
+
+
+def _release() -> None:
+    global _holds
+    with _lock:
+        _holds -= 1
+        if not _holds and _was_on:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -25,21 +42,38 @@ def no_collection() -> Iterator[None]:
     that is long enough to be felt, and they stay as long as the app runs. Objects that nobody needs any more go at once
     as ever; only those that refer to each other in a ring would have to wait.
     """
-    global _holds, _was_on
+    global _loads
+    _hold()
     with _lock:
-        if not _holds:
-            _was_on = gc.isenabled()
-        _holds += 1
-        gc.disable()
+        _loads += 1
     try:
         yield
     finally:
         with _lock:
-            _holds -= 1
-            if not _holds:
+            _loads -= 1
+            if not _loads:
                 gc.freeze()
-                if _was_on:
-                    gc.enable()
+        _release()
+
+
+class CollectionPause:
+    """The garbage collector waits from :meth:`begin` to :meth:`end`, while the user waits for their words to leave: it
+    takes up to some milliseconds, which are there while the model reads. Both may be called more than once."""
+
+    def __init__(self) -> None:
+        self._held = False
+
+    def begin(self) -> None:
+        """From now on it waits."""
+        if not self._held:
+            self._held = True
+            _hold()
+
+    def end(self) -> None:
+        """It need not wait any more."""
+        if self._held:
+            self._held = False
+            _release()
 
 
 def give_way() -> None:

@@ -112,7 +112,7 @@ class Room:
     def _from_the_start(self, entries: Sequence[LogEntry]) -> int:
         """Tokens of a request with these messages behind the fixed part, on the safe side, without any count."""
         prompt = self._core.prompt
-        tools = json.dumps(prompt.tools, ensure_ascii=False) if prompt.tools else ""
+        tools = prompt.tools_json
         fixed = self.text_at_most(prompt.system, _FIXED_MARGIN) + self.text_at_most(tools, _FIXED_MARGIN)
         fixed += 2 * _MESSAGE + (_TOOLS if tools else 0)
         return fixed + sum(self.entry_at_most(entry) for entry in entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui_agent.memory.cold import ColdStore
+from tui_agent.memory.cold_index import ColdIndex
 from tui_agent.memory.database import Database
 from tui_agent.memory.fact_index import FactIndex
 from tui_agent.memory.facts import FactStore
@@ -16,6 +17,7 @@ from tui_agent.memory.known_texts import KnownTexts
 from tui_agent.memory.ledger import Ledger
 from tui_agent.memory.line_journal import LineJournal
 from tui_agent.memory.topics import Topics
+from tui_agent.memory.upkeep import working_scope
 from tui_agent.project import Project, UserPaths
 from tui_agent.settings import Settings
 
@@ -24,8 +26,8 @@ from tui_agent.settings import Settings
 class Stores:
     """The stores of a project over one database. Calls that touch the disk go through ``db.run``.
 
-    ``fact_index`` and ``cold`` keep words and vectors in memory; all conversations of the project share them, so that a
-    new one does not read them again.
+    ``fact_index``, ``cold`` and ``cold_index`` keep words and vectors in memory; all conversations of the project share
+    them, so that a new one does not read them again.
     """
 
     project: Project
@@ -41,6 +43,7 @@ class Stores:
     known: KnownTexts
     fact_index: FactIndex
     cold: ColdStore
+    cold_index: ColdIndex
 
     @classmethod
     def open(cls, project: Project, settings: Settings, paths: UserPaths | None = None) -> Stores:
@@ -67,10 +70,26 @@ class Stores:
             lines.recover()
             topics = Topics(db, redact=secrets.clean)
             known, fact_index, cold = KnownTexts(db), FactIndex(db, facts), ColdStore(db)
+            cold_index = ColdIndex(cold, working_scope(project).key)
         except BaseException:
             db.close()
             raise
-        return cls(project, paths, db, history, facts, files, gate, ledger, topics, secrets, known, fact_index, cold)
+        return cls(
+            project,
+            paths,
+            db,
+            history,
+            facts,
+            files,
+            gate,
+            ledger,
+            topics,
+            secrets,
+            known,
+            fact_index,
+            cold,
+            cold_index,
+        )
 
     def close(self) -> None:
         """Finish pending writes and close the database."""

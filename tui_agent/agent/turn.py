@@ -123,6 +123,7 @@ class Turn:
 
     async def run(self) -> None:
         """Run the turn; its events are in ``events``, ended by ``None``."""
+        self._core.collection.begin()
         try:
             await self._run()
         except StoreError as error:

@@ -19,6 +19,7 @@ TOOLS_TOKENS = 90  # the sentence with which templates introduce the list of too
 CALL_TOKENS = 18  # the wrapping of one tool call
 IMAGE_TOKENS = 768  # what the server counts for an image
 KEPT_RATIOS = 9
+_PIECE_KEPT = 1000  # characters
 MIN_OBSERVED = 64
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.5
 
@@ -36,6 +37,7 @@ _RUNS = re.compile(
     r"|(?P<other>(?P<one>.)(?P=one)*)",
     re.DOTALL,
 )
+_HEAD = re.compile(r"\[[^\]\n]*\] (?=\S)")
 _BEYOND_ASCII = re.compile(r"[ß-öø-ÿÀ-ÖØ-ÞĀ-ɏ]")
 _WORD = re.compile(r"[A-Za-zß-öø-ÿÀ-ÖØ-ÞĀ-ɏ]+")
 
@@ -142,10 +144,22 @@ def _compact(value: Any) -> str:
 @lru_cache(maxsize=2048)
 def _raw(text: str) -> float:
     """The uncorrected estimate. Cached, since the same messages are counted before every request."""
-    return sum(_raw_line(line) for line in text.splitlines(keepends=True))
+    total = 0.0
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            # With the blanks before it, the end of a line is one token; without it the line is one seen elsewhere.
+            total += 1.0
+            line = line.rstrip()
+        # So is what stands behind "[...] ", the head that a recalled text is sent with.
+        head = _HEAD.match(line)
+        for piece in (line,) if head is None else (head[0], line[head.end() :]):
+            total += _raw_piece(piece) if len(piece) <= _PIECE_KEPT else _raw_piece.__wrapped__(piece)
+    return total
 
 
-def _raw_line(line: str) -> float:
+@lru_cache(maxsize=8192)
+def _raw_piece(line: str) -> float:
+    """The same of a part of a line. A recalled text is counted by itself, and again in a message that holds it."""
     words = _WORD.findall(line)
     # Words of a language with diacritics are rare in the vocabularies, those without any diacritic included.
     foreign = len(_BEYOND_ASCII.findall(line)) > 0.06 * len(words)

@@ -50,6 +50,10 @@ class Limits:
     put_away: Collection[str] = ()
     never: Collection[str] = ()
 
+    def pass_over(self, ref: str) -> bool:
+        """Whether a reference is not sent, however well it fits."""
+        return ref in self.visible or ref in self.masked or ref in self.put_away or ref in self.never
+
 
 def choose(
     candidates: Sequence[Candidate], limits: Limits, count: Callable[[str], int], query: str
@@ -59,7 +63,7 @@ def choose(
     The same words are sent once, whichever store they are from: by the best-ranked one that may be sent.
     """
     sent: list[RecalledItem] = []
-    near: list[RecalledItem] = []
+    near: list[tuple[str, RecalledItem]] = []
     said: set[str] = set()
     left = limits.max_tokens
     scored = sorted(((-candidate.score, candidate.ref, candidate) for candidate in candidates), key=lambda s: s[:2])
@@ -73,17 +77,20 @@ def choose(
         key = normalise(candidate.text)
         if key in said:
             continue
-        item = to_item(candidate, query, count)
-        if not status and (len(sent) >= limits.top_k or item.tokens > left):
+        # Tokens are counted only of what may be sent: it takes longer than all else here.
+        rank = 0 if status else len(sent) + 1
+        item = to_item(candidate, query, None if status else count, status or "sent", rank)
+        if not status and (rank > limits.top_k or item.tokens > left):
             status = "budget"
+            item = replace(item, status=status, rank=0)
         if not status:
             said.add(key)
             left -= item.tokens
-            sent.append(replace(item, rank=len(sent) + 1))
+            sent.append(item)
         elif len(near) < NEAR:
-            near.append(replace(item, status=status))
+            near.append((key, item))
     # A left-out twin of something sent further down explains nothing.
-    return sent, [item for item in near if normalise(item.text) not in said]
+    return sent, [item for key, item in near if key not in said]
 
 
 def _why_not(candidate: Candidate, limits: Limits) -> str:
@@ -102,8 +109,11 @@ def _why_not(candidate: Candidate, limits: Limits) -> str:
     return "cooldown" if candidate.cooldown else ""
 
 
-def to_item(candidate: Candidate, query: str, count: Callable[[str], int]) -> RecalledItem:
-    """A candidate as it would be sent: a long text is cut to its beginning and the line that fits the question."""
+def to_item(
+    candidate: Candidate, query: str, count: Callable[[str], int] | None = None, status: str = "sent", rank: int = 0
+) -> RecalledItem:
+    """A candidate as it would be sent: a long text is cut to its beginning and the line that fits the question. Without
+    ``count`` its tokens stay 0: not counted."""
     store, _, item_id = candidate.ref.partition(":")
     text = candidate.text
     if len(text) > _LONG:
@@ -115,10 +125,12 @@ def to_item(candidate: Candidate, query: str, count: Callable[[str], int]) -> Re
         text=text,
         score=candidate.score,
         terms=tuple(candidate.terms),
+        status=status,
+        rank=rank,
         kind=candidate.kind,
         source=candidate.source,
         quote=candidate.quote,
         created_at=candidate.created_at,
         confirmed_at=candidate.confirmed_at,
-        tokens=count(text),
+        tokens=count(text) if count is not None else 0,
     )

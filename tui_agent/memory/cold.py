@@ -220,6 +220,15 @@ class ColdStore:
                 found[item_id] = (item, str(row["zone"]))
         return found
 
+    def put_away_by(self, scope: str, session_id: str, ids: Sequence[str]) -> list[str]:
+        """Those of ``ids`` that are cold items of a session, in their order."""
+        sql = (
+            "SELECT id FROM wm_items WHERE scope = ? AND session_id = ? AND zone = 'cold' "
+            f"AND id IN ({', '.join('?' * len(ids))})"
+        )
+        found = {str(row[0]) for row in self.db.rows(sql, (scope, session_id, *ids))}
+        return [item_id for item_id in ids if item_id in found]
+
     def resolve(self, scope: str, ending: str) -> str | None:
         """The id that ends in ``ending`` (at least three characters), when there is exactly one."""
         if len(ending) < 3 or not ending.isalnum():

@@ -33,8 +33,8 @@ THRESHOLD = 0.2
 _FEWEST_WORDS = 0.14  # a fifth of the question's words, by rarity
 _MOST_ROWS = 3000  # rows scored by BM25 at most: common words are left out of a question that has rarer ones
 _MOST_SYMBOLS = 400
-_FRESH_STEPS = 60.0
-_K = 0.2  # how soon more mentions of a word stop counting
+FRESH_STEPS = 60.0
+SATURATION = 0.2  # how soon more mentions of a word stop counting
 _SHORTEST_PREFIX = 4
 _REBUILD_UNTIL = 4096  # sketches are made anew with a better mean as their number doubles, up to this
 
@@ -43,8 +43,7 @@ _REBUILD_UNTIL = 4096  # sketches are made anew with a better mean as their numb
 class Query:
     """A question. ``limit`` counts items that are not hot in ``session_id``; those come along, marked.
 
-    ``own`` is how many items are hot there, ``crowded`` says that other scopes share the database. With ``bare`` the
-    hits have neither texts nor terms.
+    ``own`` is how many items are hot there, ``crowded`` says that other scopes share the database.
     """
 
     scope: str
@@ -58,15 +57,14 @@ class Query:
     only_zone: str = ""
     own: int = 0
     crowded: bool = False
-    bare: bool = False
 
 
 @dataclass(slots=True)
 class Hit:
     """A found item. ``words`` and ``share`` are what it holds of the words and names asked for, by rarity.
 
-    ``cosine`` is the plain cosine with the question, ``None`` without vectors; ``names`` are the asked names it holds,
-    ``defines`` whether it defines one that was asked for as a name.
+    ``cosine`` is the plain cosine with the question, ``None`` without vectors; ``names`` are the asked names it holds
+    (``named`` where they are not listed), ``defines`` whether it defines one that was asked for as a name.
     """
 
     number: int
@@ -91,6 +89,7 @@ class Hit:
     cosine: float | None = None
     calibrated: float = 0.0
     names: list[str] = field(default_factory=list)
+    named: bool = False
     inside: list[str] = field(default_factory=list)
     own: bool = False
     defines: bool = False
@@ -102,7 +101,7 @@ class Hit:
     def fits(self) -> bool:
         """Whether it has to do with the question at all: it holds an asked name, a fair share of the words, or names,
         words and meaning (``told``) together reach :data:`THRESHOLD`."""
-        return bool(self.names) or self.told[1] >= _FEWEST_WORDS or sum(self.told) >= THRESHOLD
+        return bool(self.names) or self.named or self.told[1] >= _FEWEST_WORDS or sum(self.told) >= THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class _Word:
 
     @classmethod
     def of(cls, terms: tuple[str, ...], known: dict[str, int], total: int) -> _Word:
-        return cls(known, max((_rarity(count, total) for count in known.values()), default=_rarity(1, total)), total)
+        return cls(known, max((rarity(count, total) for count in known.values()), default=rarity(1, total)), total)
 
     def share(self, text: str, spread: float) -> float:
         """What a text that holds the word gets of its rarity; more for several times, less in a long text."""
@@ -123,7 +122,7 @@ class _Word:
         for term, count in self.terms.items():
             times = text.count(f" {term} ")
             if times:
-                best = max(best, _rarity(count, self.total) * times * (1 + _K) / (times + _K * spread))
+                best = max(best, rarity(count, self.total) * times * (1 + SATURATION) / (times + SATURATION * spread))
         return best
 
 
@@ -146,8 +145,7 @@ class ColdSearch:
         for hit in hits.values():
             hit.told = _told(hit, wanted)
         likely = sorted(hits.values(), key=lambda h: -sum(h.told))
-        most = (max(_DESCRIBED, 2 * query.limit) if query.bare else _DESCRIBED + 2 * query.limit) + query.own
-        hits = {hit.number: hit for hit in likely[:most]}
+        hits = {hit.number: hit for hit in likely[: _DESCRIBED + 2 * query.limit + query.own]}
         self._describe(query, hits)
         for hit in hits.values():
             hit.score = sum(_values(hit, query))
@@ -159,10 +157,9 @@ class ColdSearch:
                 seen.add(hit.digest)
                 chosen.append(hit)
                 left -= not hit.own
-        if not query.bare:
-            self._complete({hit.number: hit for hit in chosen})
-            for hit in chosen:
-                hit.terms = _terms(hit, query)
+        self._complete({hit.number: hit for hit in chosen})
+        for hit in chosen:
+            hit.terms = _terms(hit, query)
         return chosen
 
     # --- words ------------------------------------------------------------------------------------
@@ -207,12 +204,10 @@ class ColdSearch:
     def _known(self, terms: tuple[str, ...], total: int) -> dict[str, int]:
         """Those of ``terms`` that items hold, with how many; for none of them, terms with the same beginning."""
         counted = {term: count for term in terms if (count := self._count(term, total))}
-        if counted or len(terms[0]) < _SHORTEST_PREFIX + 1 or not terms[0].isalpha():
+        if counted or (start := beginning(terms)) is None:
             return counted
-        beginning = terms[0][: max(_SHORTEST_PREFIX, len(terms[0]) - 2)]
         rows = self._db.rows(
-            "SELECT term, doc FROM wm_vocabulary WHERE term >= ? AND term < ? LIMIT 6",
-            (beginning, f"{beginning}\uffff"),
+            "SELECT term, doc FROM wm_vocabulary WHERE term >= ? AND term < ? LIMIT 6", (start, f"{start}\uffff")
         )
         return {str(term): int(count) for term, count in rows}
 
@@ -239,7 +234,7 @@ class ColdSearch:
                 f"SELECT item, defined FROM wm_symbols WHERE key = ?{only} ORDER BY item DESC LIMIT ?",
                 (name, _MOST_SYMBOLS),
             )
-            weight = _rarity(len(found), total) * (1.0 if is_strong else 0.4)
+            weight = rarity(len(found), total) * (1.0 if is_strong else 0.4)
             if is_strong or found:
                 wanted += weight
             for row in found:
@@ -265,7 +260,7 @@ class ColdSearch:
         sketches = self._refreshed(query, int(embedder))
         near = sketches.nearest(query.vector, _CANDIDATES + query.own)
         found: list[tuple[int, bytes]] = []
-        for part in _parts(list(dict.fromkeys([*near, *hits]))):
+        for part in _parts(list(dict.fromkeys([*near.tolist(), *hits]))):
             marks = ", ".join("?" * len(part))
             sql = f"SELECT item, vector FROM wm_vectors WHERE embedder = ? AND item IN ({marks})"
             found.extend((int(row[0]), bytes(row[1])) for row in self._db.rows(sql, (int(embedder), *part)))
@@ -339,6 +334,14 @@ class ColdSearch:
             hit.shown, hit.text = bool(row["shown"]), str(row["text"])
 
 
+def beginning(terms: Sequence[str]) -> str | None:
+    """What terms that may stand for an unknown word begin with; ``None`` for a short one or one with other signs."""
+    first = terms[0]
+    if len(first) < _SHORTEST_PREFIX + 1 or not first.isalpha():
+        return None
+    return first[: max(_SHORTEST_PREFIX, len(first) - 2)]
+
+
 def _visible(query: Query) -> tuple[str, tuple[str, ...]]:
     """What a question may see. Items hot in its own session are seen too, marked as ``own``."""
     if query.only_zone:
@@ -346,10 +349,15 @@ def _visible(query: Query) -> tuple[str, tuple[str, ...]]:
     return "i.scope = ?", (query.scope,)
 
 
-def _rarity(count: int, total: int) -> float:
+def rarity(count: int, total: int) -> float:
     """Inverse document frequency that never reaches zero; what nobody has counts as what one has."""
     count = max(1, count)
     return math.log(1.0 + (max(total, count) - count + 0.5) / (count + 0.5)) + 0.25
+
+
+def references_share(references: int) -> float:
+    """How much later mentions of its names say for an item, 0..1."""
+    return min(1.0, math.log1p(references) / 2.4)
 
 
 def _told(hit: Hit, wanted: float) -> tuple[float, float, float]:
@@ -364,12 +372,12 @@ def _told(hit: Hit, wanted: float) -> tuple[float, float, float]:
 
 def _values(hit: Hit, query: Query) -> tuple[float, ...]:
     w = WEIGHTS
-    age = query.step - hit.put_away_step if hit.session_id == query.session_id else _FRESH_STEPS
+    age = query.step - hit.put_away_step if hit.session_id == query.session_id else FRESH_STEPS
     return (
         *hit.told,
         w["kind"] * kind_weight(hit.kind) / 3.0,
-        w["references"] * min(1.0, math.log1p(hit.references) / 2.4),
-        w["freshness"] * math.exp(-max(0, age) / _FRESH_STEPS),
+        w["references"] * references_share(hit.references),
+        w["freshness"] * math.exp(-max(0, age) / FRESH_STEPS),
     )
 
 

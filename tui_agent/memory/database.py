@@ -70,6 +70,7 @@ class Database:
         self._lock = threading.RLock()
         self._depth = 0
         self._ends: list[Callable[[bool], None]] = []
+        self._heard: list[str] = []
         self._in_place = False
         self._placed = 0  # writes in place since the last one in the thread
         self._mode = (True, False)  # synced, in place; as connect() and SQLite set it
@@ -218,8 +219,30 @@ class Database:
 
     def execute(self, sql: str, parameters: Parameters = ()) -> int:
         """One writing statement in its own transaction (or in the open one); returns the number of rows touched."""
-        with self.transaction() as connection:
-            return connection.execute(sql, parameters).rowcount
+        with self._lock:
+            if self._depth:  # one statement is taken back whole by itself
+                with explained(self.path):
+                    return self._open_connection().execute(sql, parameters).rowcount
+            with self.transaction() as connection:
+                return connection.execute(sql, parameters).rowcount
+
+    def on_change(self, table: str, column: str, callback: Callable[[Any], None]) -> None:
+        """``callback(value of column)`` for each row of ``table`` that is added, changed or deleted through this
+        database from now on, also by a transaction that is taken back later. It is called in the middle of the
+        statement: it must only note the value. Of what others write nothing is heard here (``PRAGMA data_version``
+        tells that they have).
+        """
+        with self._lock, explained(self.path):
+            connection = self._open_connection()
+            name = f"changed_{table}_{len(self._heard)}"
+            self._heard.append(name)
+            connection.create_function(name, 1, callback)
+            for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+                # Of the connection only: nothing of it is in the file.
+                connection.execute(
+                    f"CREATE TEMP TRIGGER {name}_{event} AFTER {event} ON main.{table} "
+                    f"BEGIN SELECT {name}({row}.{column}); END"
+                )
 
     async def run(self, func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """``func(*args, **kwargs)`` on the one writer thread; the event loop stays free.

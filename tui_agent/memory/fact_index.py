@@ -9,18 +9,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tui_agent.memory.database import Database
 from tui_agent.memory.facts import FactStore
-from tui_agent.memory.facts_schema import fact_of
 from tui_agent.memory.lexical import LexicalHit, LexicalIndex, RelatedHit
 from tui_agent.memory.text import normalise
 from tui_agent.memory.types import Fact, Vector
 from tui_agent.memory.vectors import Neighbours, VectorHit, VectorTable
 
 _FEW_CHANGES = 200  # lines of the store's log, up to which only what they name is looked at
+_LATE_OFTEN, _ASKED_AGAIN = 3, 32
 _AT_ONCE = 1000  # vectors taken over in one piece
 _WHOLE_TABLE = 2000  # vectors to read, from which one look through the table is cheaper than asking by id
 
@@ -67,6 +68,51 @@ class FactHits:
     related: Mapping[str, RelatedHit] = field(default_factory=dict)
 
 
+class FactRow(NamedTuple):
+    """What of a fact's row decides its place and is shown with it; the columns are those of the table ``memory``."""
+
+    id: str
+    fact: str
+    kind: str
+    source: str
+    quote: str
+    created_at: str
+    confirmed_at: str
+    importance: int
+    last_used_at: str | None
+    pinned: int
+    subject_key: str
+    superseded_by: str | None
+    live: int
+
+
+_ROWS = (
+    f"SELECT {', '.join(FactRow._fields[:-1])}, "
+    "(superseded_by IS NULL AND (expires_at IS NULL OR expires_at > datetime('now'))) FROM memory"
+)
+
+
+class Pace:
+    """Whether an index of vectors that may be asked for the nearest facts is worth it: one that was late three times in
+    a row is asked only with every 32nd question, until it is in time again."""
+
+    def __init__(self) -> None:
+        self._late = self._questions = 0
+
+    def worth_asking(self) -> bool:
+        """Whether to ask with this question; called once for each."""
+        self._questions += 1
+        return self._late < _LATE_OFTEN or self._questions % _ASKED_AGAIN == 0
+
+    def answered(self, *, late: bool) -> None:
+        """It was asked, and answered in time or not."""
+        self._late = self._late + 1 if late else 0
+
+    def again(self) -> None:
+        """The index was made anew: what is known of it holds no longer."""
+        self._late = 0
+
+
 def embedded_text(fact: Fact) -> str:
     """What of a fact is embedded: a subject in front says what an otherwise bare statement is about."""
     return statement(fact.subject, fact.fact)
@@ -90,6 +136,7 @@ class FactIndex:
         self._sizes: dict[str, int] = {}
         self._notes: set[str] = set()
         self._mark = _Mark()
+        self.pace = Pace()
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -131,6 +178,11 @@ class FactIndex:
             return False
         self.apply(self._few_changes(last, now, identity))
         return True
+
+    @property
+    def others(self) -> int:
+        """The database's ``data_version`` when the store was looked at last."""
+        return self._mark.others
 
     @staticmethod
     def _is_little(last: _Mark, now: _Mark, *, same_space: bool) -> bool:
@@ -250,19 +302,14 @@ class FactIndex:
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def rows(self, ids: Sequence[str]) -> dict[str, tuple[Fact, bool]]:
-        """Facts by id as they are now, each with whether it is live; what has expired or is gone is left out."""
-        found: dict[str, tuple[Fact, bool]] = {}
+    def rows(self, ids: Sequence[str]) -> dict[str, FactRow]:
+        """Facts by id as they are now; what has expired or is gone is left out."""
+        found: dict[str, FactRow] = {}
         for part in _parts(ids):
-            rows = self._db.rows(
-                "SELECT m.*, EXISTS (SELECT 1 FROM live_memory l WHERE l.id = m.id) AS is_live FROM memory m "
-                f"WHERE m.id IN ({_marks(part)})",
-                tuple(part),
-            )
-            for row in rows:
-                fact = fact_of(row)
-                if row["is_live"] or fact.superseded_by is not None:
-                    found[fact.id] = (fact, bool(row["is_live"]))
+            for row in self._db.rows(f"{_ROWS} WHERE id IN ({_marks(part)})", tuple(part)):
+                fact = FactRow._make(row)
+                if fact.live or fact.superseded_by is not None:
+                    found[fact.id] = fact
         return found
 
     def rivals(self, subject_keys: Sequence[str]) -> dict[str, list[tuple[str, str]]]:

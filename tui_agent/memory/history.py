@@ -213,7 +213,7 @@ class History(SessionRecords):
         """
         with self._db.transaction() as connection:
             row = self.append(session_id, "user", text)
-            self.add_prompt(text)
+            self._add_prompt(row.content)  # as it was cleaned; to look for secrets twice is felt
             if goal_of is not None and (goal := goal_of(row.content)):
                 connection.execute(
                     "UPDATE sessions SET goal = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",

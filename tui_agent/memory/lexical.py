@@ -12,15 +12,15 @@ import hashlib
 import re
 import threading
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tui_agent.memory.senses import BITS, Senses, rarity, take_out
-from tui_agent.memory.spelling import Spellings, similarity
+from tui_agent.memory.spelling import Spellings, alike, similarity
 from tui_agent.memory.text import STOPWORDS, split_identifier, terms, word_stems, words
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]
 
 K1, B = 1.2, 0.5
 """Constants of BM25 (Robertson and Zaragoza 2009); memories are short, so length counts less than usual."""
@@ -42,11 +43,14 @@ _EXACT, _STEM, _PART, _SPELLING = 1.0, 0.85, 0.5, 0.8
 _MIN_SIMILAR = 0.58
 _LONGEST_KEPT = 64  # characters of a piece of text whose terms are kept
 _MAX_SIMILAR_TERMS = 12
+_HELD_OFTEN = 16  # documents that hold a word, from which no other spelling of it is looked for
+_MOST_SIMILAR_KEPT, _FEW_RESPELLED = 400, 100  # words asked for, and words that came or went meanwhile
 _MOST_COUNTED = (1 << BITS) - 1
+_NONE: Numbers = np.zeros(0, dtype=np.int64)
+_NOTHING: Floats = np.zeros(0, dtype=np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalHit:
+class LexicalHit(NamedTuple):
     """A document found by words. ``coverage`` is the weighted share of the query that it has, 0..1; ``bm25`` the usual
     score; ``words`` that score relative to the best one, times the best coverage: 0..1 and low for all when the query
     is hardly there at all. ``matched`` are the query words that were found in it."""
@@ -58,8 +62,7 @@ class LexicalHit:
     matched: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedHit:
+class RelatedHit(NamedTuple):
     """A document that has other words for what is asked: for the weighed ``share`` of the question (0..1), for the
     question's words in ``matched``."""
 
@@ -117,6 +120,7 @@ class LexicalIndex:
         self._spellings = Spellings()
         self._senses = Senses()
         self._similar_known: dict[str, list[tuple[str, float]]] = {}
+        self._respelled: list[str] = []
 
     def __len__(self) -> int:
         return len(self._number)
@@ -192,11 +196,12 @@ class LexicalIndex:
         """Keep the words among which similar spellings are found; stems are none."""
         if term.startswith("~"):
             return
-        self._similar_known.clear()
         if known:
             self._spellings.add(term)
         else:
             self._spellings.discard(term)
+        if self._similar_known:
+            self._respelled.append(term)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -208,35 +213,23 @@ class LexicalIndex:
             if not count or not asked or limit < 1:
                 return []
             size = len(self._refs)
-            lengths = self._lengths[:size]
-            norm = K1 * (1 - B + B * lengths * (count / self._total_length))
-            coverage, bm25 = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-            strengths: list[tuple[str, Floats]] = []
-            total = 0.0
-            for word in asked:
-                found, counted = self._strengths(word, size)
-                holders = int(np.count_nonzero(found > 0))
-                weight = rarity(holders, count)
-                total += weight
-                if holders:
-                    strengths.append((word, found))
-                    coverage += weight * found
-                    bm25 += weight * counted * (K1 + 1) / (counted + norm)
-            if not strengths:
+            which, numbers, strengths, counted = self._held_by(asked)
+            if not len(numbers):
                 return []
-            coverage /= total
+            weights = np.array([rarity(n, count) for n in np.bincount(which, minlength=len(asked)).tolist()])
+            weight = weights[which]
+            norm = K1 * (1 - B) + K1 * B * count / self._total_length * self._lengths[numbers]
+            coverage = np.bincount(numbers, weight * strengths, size) / weights.sum()
+            scores = weight * (K1 + 1) * counted / (counted + norm)
+            bm25 = np.bincount(numbers, scores, size).astype(np.float64)
             quality = float(coverage.max()) / float(bm25.max())
             best = _largest(bm25, limit)
+            matched = _holders(best, [(asked[n], numbers[which == n]) for n in np.unique(which).tolist()], size)
             return [
-                LexicalHit(
-                    self._refs[number],
-                    float(coverage[number]),
-                    float(bm25[number]),
-                    float(bm25[number]) * quality,
-                    tuple(word for word, found in strengths if found[number]),
+                LexicalHit(self._refs[number], share, scored, scored * quality, words)
+                for number, share, scored, words in zip(
+                    best.tolist(), coverage[best].tolist(), bm25[best].tolist(), matched, strict=True
                 )
-                for number in map(int, best)
-                if bm25[number] > 0
             ]
 
     def related(self, query: str, limit: int = 50) -> list[RelatedHit]:
@@ -246,33 +239,53 @@ class LexicalIndex:
             if not count or limit < 1:
                 return []
             shares, found = self._senses.shares(query, size, count, self._holding)
+            best = _largest(shares, limit)
+            matched = _holders(best, [(word, np.flatnonzero(own)) for word, own in found], size)
             return [
-                RelatedHit(
-                    self._refs[number], float(shares[number]), tuple(word for word, own in found if own[number] > 0)
-                )
-                for number in map(int, _largest(shares, limit))
-                if shares[number] > 0
+                RelatedHit(self._refs[number], share, words)
+                for number, share, words in zip(best.tolist(), shares[best].tolist(), matched, strict=True)
             ]
 
     def _holding(self, word: str) -> NDArray[np.int64]:
         """Numbers of the documents that hold a word or its stem."""
-        held = [self._posting(form)[0] for form in _term_forms(word) if form in self._postings]
+        held = [self._documents(form) for form in _term_forms(word) if form in self._postings]
         return np.concatenate(held) if held else np.zeros(0, dtype=np.int64)
 
-    def _strengths(self, word: str, size: int) -> tuple[Floats, Floats]:
-        """For each document the strength of its best match with one query word, and that times how often it occurs;
-        0 where there is none."""
-        best, counted = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-        for term, weight in self._matches(word).items():
-            numbers, counts = self._posting(term)
-            best[numbers] = np.maximum(best[numbers], weight)
-            counted[numbers] = np.maximum(counted[numbers], weight * counts)
-        return best, counted
+    def _held_by(self, asked: Sequence[str]) -> tuple[Numbers, Numbers, Floats, Floats]:
+        """Which of the query's words (by place) each document holds, in the order of both; the strength of the best
+        match, and that times how often it occurs. All words in one go: word by word, most of the time goes into the
+        calls."""
+        packed: list[NDArray[np.int64]] = []
+        singles: list[int] = []
+        of_packed: list[tuple[int, float, int]] = []
+        of_singles: list[tuple[int, float, int]] = []
+        for place, word in enumerate(asked):
+            for term, strength in self._matches(word).items():
+                posting = self._postings[term]
+                if isinstance(posting, int):
+                    singles.append(posting)
+                    of_singles.append((place, strength, 1))
+                else:
+                    packed.append(np.frombuffer(posting, dtype=np.int64))
+                    of_packed.append((place, strength, len(posting)))
+        if not packed and not singles:
+            return _NONE, _NONE, _NOTHING, _NOTHING
+        together = np.concatenate([*packed, np.array(singles, dtype=np.int64)])
+        told = np.array(of_packed + of_singles)
+        times = told[:, 2].astype(np.int64)
+        strengths = np.repeat(told[:, 1].astype(np.float32), times)
+        keys = np.repeat(told[:, 0].astype(np.int64), times) * len(self._refs) + (together >> BITS)
+        order = np.argsort(keys, kind="stable")
+        keys, strengths, counts = keys[order], strengths[order], (together & _MOST_COUNTED)[order]
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        counted = np.maximum.reduceat(strengths * counts.astype(np.float32), starts)
+        which, numbers = np.divmod(keys[starts], len(self._refs))
+        return which, numbers, np.maximum.reduceat(strengths, starts), counted
 
-    def _posting(self, term: str) -> tuple[NDArray[np.int64], Floats]:
+    def _documents(self, term: str) -> Numbers:
         posting = self._postings[term]
         packed = np.array([posting]) if isinstance(posting, int) else np.frombuffer(posting, dtype=np.int64)
-        return packed >> BITS, (packed & _MOST_COUNTED).astype(np.float32)
+        return packed >> BITS
 
     def _matches(self, word: str) -> dict[str, float]:
         """Terms of the index that stand for a query word, with how sure that is."""
@@ -284,28 +297,58 @@ class LexicalIndex:
             if part != word and part in self._postings and part not in STOPWORDS:
                 # Where the name itself is known, another that shares a part with it is another thing.
                 found.setdefault(part, _PART / 2 if word in self._postings else _PART)
-        if len(word) >= 3:
+        if len(word) >= 3 and self._held(found) < _HELD_OFTEN:
             for term, score in self._similar(word):
                 # A word of three letters has too many neighbours to look past itself.
                 if len(word) > 3 or word not in self._postings:
                     found.setdefault(term, score)
         return found
 
+    def _held(self, terms: Iterable[str]) -> int:
+        """In how many documents terms are, those that hold several counted for each."""
+        postings = (self._postings[term] for term in terms)
+        return sum(1 if isinstance(posting, int) else len(posting) for posting in postings)
+
     def _similar(self, word: str) -> list[tuple[str, float]]:
         """Terms spelled like ``word``: one letter off, or the same beginning with another ending."""
+        if self._respelled:
+            self._forget_similar()
         if (known := self._similar_known.get(word)) is not None:
             return known
+        if len(self._similar_known) >= _MOST_SIMILAR_KEPT:
+            self._similar_known.clear()
         near = self._spellings.near(word, _MIN_SIMILAR)
         self._similar_known[word] = [(term, score * _SPELLING) for term, score in near[:_MAX_SIMILAR_TERMS]]
         return self._similar_known[word]
 
+    def _forget_similar(self) -> None:
+        """What was found for words that are spelled like those that came or went since holds no longer."""
+        if len(self._respelled) > _FEW_RESPELLED:
+            self._similar_known.clear()
+        for term in self._respelled:
+            for word, _ in alike(term, list(self._similar_known), _MIN_SIMILAR):
+                del self._similar_known[word]
+        self._respelled.clear()
 
-def _largest(scores: Floats, limit: int) -> NDArray[np.int64]:
-    """Indexes of the ``limit`` largest scores, largest first; among equals the older document."""
-    if limit < len(scores):
-        kept = np.sort(np.argpartition(-scores, limit)[:limit])
-        return np.asarray(kept[np.argsort(-scores[kept], kind="stable")])
-    return np.asarray(np.argsort(-scores, kind="stable"))
+
+def _largest(scores: NDArray[np.floating[Any]], limit: int) -> Numbers:
+    """Indexes of the ``limit`` largest scores above 0, largest first; among equals the older document."""
+    places = np.flatnonzero(scores > 0)
+    if limit < len(places):
+        places = np.sort(places[np.argpartition(-scores[places], limit)[:limit]])
+    return np.asarray(places[np.argsort(-scores[places], kind="stable")])
+
+
+def _holders(best: Numbers, found: Iterable[tuple[str, Numbers]], size: int) -> list[tuple[str, ...]]:
+    """For each document in ``best`` the words whose documents it is among."""
+    held = np.zeros(size, dtype=bool)
+    matched: list[list[str]] = [[] for _ in range(len(best))]
+    for word, numbers in found:
+        held[numbers] = True
+        for place in np.flatnonzero(held[best]).tolist():
+            matched[place].append(word)
+        held[numbers] = False
+    return [tuple(words) for words in matched]
 
 
 def concepts(query: str) -> list[str]:
@@ -326,23 +369,41 @@ def best_line(query: str, text: str, width: int = 240) -> str:
     return best[:width]
 
 
-def matched_terms(words_asked: Iterable[str], known: Iterable[str]) -> list[dict[str, float]]:
+def matched_terms(
+    words_asked: Iterable[str],
+    known: Container[str],
+    starting: Callable[[str], Iterable[str]] | None = None,
+    elsewhere: Container[str] = (),
+) -> list[dict[str, float]]:
     """For each query word the stems among ``known`` (unmarked) that stand for it, with how sure that is.
 
-    A word none of whose stems is known is looked for by its spelling. For passages, whose stems the stores keep.
+    A word none of whose stems is known is looked for by its spelling, among those that ``starting(two letters)`` gives
+    (which may hold others too); without it ``known`` is gone through. Not so a word that is used ``elsewhere``: it is
+    spelled as it should be. For passages, whose stems the stores keep.
     """
-    vocabulary = known if isinstance(known, (set, frozenset)) else set(known)
-    listed = ""
+    if starting is None:
+        assert isinstance(known, Iterable)
+        starting = _Starting(known)
     found: list[dict[str, float]] = []
     for word in words_asked:
-        forms = {part: _PART for part in split_identifier(word) if part in vocabulary and part not in STOPWORDS}
+        forms = {part: _PART for part in split_identifier(word) if part in known and part not in STOPWORDS}
         whole = (*(form.lstrip("~") for form in _term_forms(word)), "".join(filter(str.isalnum, word)))
-        forms |= {form: _EXACT for form in whole if form in vocabulary}
-        if not forms and len(word) >= 4:
-            stem, start = word_stems(word)[0], word[:2]
-            listed = listed or "\n".join(vocabulary)  # one search through it all is faster than many comparisons
-            alike = re.findall(f"^{re.escape(start)}.*$", listed, re.MULTILINE)
-            near = ((term, similarity(stem, term)) for term in alike if abs(len(term) - len(stem)) <= 4)
-            forms = {term: score * _SPELLING for term, score in near if score >= _MIN_SIMILAR}
+        forms |= {form: _EXACT for form in whole if form in known}
+        if not forms and len(word) >= 4 and not any(form in elsewhere for form in whole):
+            stem = word_stems(word)[0]
+            near = alike(stem, list(starting(word[:2])), _MIN_SIMILAR)
+            forms = {term: score * _SPELLING for term, score in near if term in known}
         found.append(forms)
     return found
+
+
+class _Starting:
+    """Those of some terms that begin with given letters: one search through all is faster than many comparisons."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._terms = terms
+        self._listed = ""
+
+    def __call__(self, start: str) -> list[str]:
+        self._listed = self._listed or "\n".join(self._terms)
+        return re.findall(f"^{re.escape(start)}.*$", self._listed, re.MULTILINE)

@@ -1,51 +1,32 @@
-"""Reads the surroundings of what a search found: put-away items and messages with their neighbours, as passages.
+"""Reads the surroundings of what a search found in past messages: each with its neighbours, as passages.
 
-The stores keep the stems of every text beside their full-text index, so nothing is stemmed again here.
+The store keeps the stems of every text beside its full-text index, so nothing is stemmed again here.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-
-import numpy as np
 
 from tui_agent.memory.database import Database
 from tui_agent.memory.history import SEARCHED_ROLES
 from tui_agent.memory.history_index import MessageIndex
 from tui_agent.memory.ranking import Passage
 from tui_agent.memory.text import fts_any, fts_terms, stems
-from tui_agent.memory.types import Vector
 
 _CANDIDATES = 250  # messages taken from the full-text index
 _MOST_ROWS = 6000  # rows that it may have to score: common words are left out of a question that has rarer ones
-_KEPT = 2000  # items whose terms stay in memory
-_HEAD = 200  # characters of a neighbour that are read; enough for the name in front of it
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage with what the stores know of it. ``put_away_step`` and ``cold`` only mean something for items."""
+    """A passage with what the store knows of it."""
 
     passage: Passage
     kind: str
     source: str
-    put_away_step: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """What of a put-away item changes only with its text, whose ``digest`` is kept: the beginning, the terms counted,
-    and its vectors by the number of their embedder."""
-
-    digest: bytes
-    head: str
-    stems: Mapping[str, int]
-    vectors: dict[int, Vector]
 
 
 class PassageReader:
@@ -54,67 +35,6 @@ class PassageReader:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._index = MessageIndex(db)
-        self._items: dict[int, _Item] = {}
-
-    # --- put-away items ---------------------------------------------------------------------------
-
-    def items(self, scope: str, numbers: Sequence[int], vector: Vector | None, identity: str) -> list[Found]:
-        """Cold items by number, with those put in right before and after them."""
-        around = sorted({number + step for number in numbers for step in (-1, 0, 1)})
-        embedder = int(self._db.value("SELECT number FROM wm_embedders WHERE identity = ?", (identity,)) or 0)
-        rows: list[sqlite3.Row] = []
-        for part in _parts(around):
-            rows += self._db.rows(
-                "SELECT number, digest, id, session_id, kind, source, created_at, put_away_step FROM wm_items "
-                f"WHERE scope = ? AND zone = 'cold' AND number IN ({_marks(part)})",
-                (scope, *part),
-            )
-        kept = self._kept({row[0]: row[1] for row in rows}, embedder)
-        found = []
-        for number, _, item_id, session_id, kind, source, created_at, step in rows:
-            if (item := kept.get(number)) is None:
-                continue  # its words are not indexed yet
-            near = item.vectors.get(embedder)
-            fits = near is not None and vector is not None and len(near) == len(vector)
-            cosine = float(near @ vector) if fits else None  # type: ignore[operator]
-            passage = Passage(item_id, item.head, item.stems, session_id, number, created_at, cosine)
-            found.append(Found(passage, kind, source, step))
-        return found
-
-    def _kept(self, digests: Mapping[int, bytes], embedder: int) -> dict[int, _Item]:
-        """Beginnings, terms and vectors of items, whose texts are those of ``digests``; most were read before."""
-        known = self._items
-        for number, digest in digests.items():
-            if number in known and known[number].digest != digest:
-                del known[number]
-        for part in _parts([number for number in digests if number not in known]):
-            for number, head, of_head, stems_kept in self._db.rows(
-                "SELECT i.number, substr(i.text, 1, ?), t.head, t.body FROM wm_items i "
-                f"JOIN wm_terms t ON t.rowid = i.number WHERE i.number IN ({_marks(part)})",
-                (_HEAD, *part),
-            ):
-                known[number] = _Item(digests[number], head, Counter(f"{of_head} {stems_kept}".split()), {})
-        for part in _parts([n for n in digests if n in known and embedder not in known[n].vectors]):
-            for number, blob in self._db.rows(
-                f"SELECT item, vector FROM wm_vectors WHERE embedder = ? AND item IN ({_marks(part)})",
-                (embedder, *part),
-            ):
-                known[number].vectors[embedder] = np.frombuffer(blob, dtype="<f4")
-        asked = {number: known.pop(number) for number in digests if number in known}
-        known.update(asked)  # the last asked for stay longest
-        for number in list(islice(known, max(0, len(known) - _KEPT))):
-            del known[number]
-        return asked
-
-    def texts(self, scope: str, ids: Sequence[str]) -> dict[str, str]:
-        """Whole texts of cold items by id."""
-        found: dict[str, str] = {}
-        for part in _parts(list(ids)):
-            sql = f"SELECT id, text FROM wm_items WHERE scope = ? AND zone = 'cold' AND id IN ({_marks(part)})"
-            found.update((str(row["id"]), str(row["text"])) for row in self._db.rows(sql, (scope, *part)))
-        return found
-
-    # --- messages ---------------------------------------------------------------------------------
 
     def messages(self, query: str, *, session_id: str | None = None, without_session: str = "") -> list[Found]:
         """Messages of user and assistant that share words with ``query``, with those before and after them.

@@ -28,7 +28,8 @@ from tui_agent.memory.vectors import calibrate
 Floats = NDArray[np.float64]
 
 WORDS, MEANING = 0.35, 0.90
-"""What words and meaning weigh for single statements. What words cannot say, meaning takes over (see :func:`blend`).
+"""What words and meaning weigh for single statements. What words cannot say, meaning takes over (see
+:func:`meaning_weight`).
 Cosines above their background seldom pass a half, hence the sum above 1."""
 WORDS_POWER = 1.5
 RELATED, RELATED_ALONE = 0.2, 1.0
@@ -76,18 +77,17 @@ class Ranked:
     terms: tuple[Term, ...]
 
 
-def blend(words_score: float, quality: float, calibrated: float | None) -> tuple[float, float]:
-    """The two terms of a single statement, words and meaning.
+def meaning_weight(quality: float) -> float:
+    """What meaning weighs for a single statement: the part of the weight that words cannot fill goes to it, as when
+    question and memory are in two languages. ``quality`` is the best share of the question's words that any document
+    holds (0..1)."""
+    return MEANING + WORDS * (1.0 - min(1.0, max(0.0, quality)))
 
-    ``quality`` is the best share of the question's words that any document holds (0..1): the part of the weight that
-    words cannot fill goes to meaning, as when question and memory are in two languages. Beside meaning, a few words of
-    many in common say less than their share (``words_score`` to the power of 1.5). Without a vector (``calibrated`` is
-    ``None``) words carry the whole weight.
-    """
-    if calibrated is None:
-        return words_score, 0.0
-    weight = MEANING + WORDS * (1.0 - min(1.0, max(0.0, quality)))
-    return WORDS * float(max(0.0, words_score)) ** WORDS_POWER, weight * calibrated
+
+def words_beside_meaning(words_score: float) -> float:
+    """The term of words for a statement that has a vector: a few words of many in common say less than their share
+    (0..1). Without a vector words carry the whole weight."""
+    return float(WORDS * max(0.0, words_score) ** WORDS_POWER)
 
 
 # --- passages -------------------------------------------------------------------------------------
@@ -100,27 +100,69 @@ def rank_passages(
 
     ``passages`` are the candidates with their neighbours, in any order. Without vectors the terms of words stand alone.
     """
-    w = weights or Weights()
     if not passages:
         return []
     ordered = sorted(passages, key=lambda passage: (passage.group, passage.place))
     asked = concepts(query)
-    counts, rarity = _counts(query, asked, ordered)
     lengths = np.array([max(1, sum(passage.stems.values())) for passage in ordered], dtype=np.float64)
-    follows = _follows(ordered)
-    groups = np.unique([passage.group for passage in ordered], return_inverse=True)[1]
+    numbers: dict[str, int] = {}
+    counted = Counted(
+        asked,
+        _counts(query, asked, ordered),
+        lengths,
+        np.array([numbers.setdefault(passage.group, len(numbers)) for passage in ordered]),
+        np.array([passage.place for passage in ordered]),
+        np.array([np.nan if passage.cosine is None else passage.cosine for passage in ordered]),
+        [speaker_of(passage.text) for passage in ordered],
+    )
+    scored = score(query, counted, limit, weights)
+    return [Ranked(ordered[n], sum(term.value for term in terms), terms) for n, terms in scored]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the score of passages is made of, in the order of their conversations and places in there.
+
+    ``asked`` are the words of the question and ``counts`` how often each passage holds each, shape
+    ``(words, passages)``. All others have one value a passage: ``lengths`` in words (at least 1), ``groups`` a number
+    for each conversation from 0 on, ``places`` in it, ``cosines`` with the question (``nan`` without a vector),
+    ``speakers`` a folded name or an empty string.
+    """
+
+    asked: Sequence[str]
+    counts: Floats
+    lengths: Floats
+    groups: NDArray[np.int64]
+    places: NDArray[np.int64]
+    cosines: Floats
+    speakers: Sequence[str]
+
+
+def score(
+    query: str, given: Counted, limit: int | None = None, weights: Weights | None = None
+) -> list[tuple[int, tuple[Term, ...]]]:
+    """The best ``limit`` passages (all, when ``None``), best first: the place of each in the order given, and the terms
+    whose sum is its score."""
+    w = weights or Weights()
+    counts, lengths, groups = given.counts, given.lengths, given.groups
+    rarity = _rarity(counts)
+    follows = np.zeros(len(lengths), dtype=bool)
+    apart = given.places[1:] - given.places[:-1]
+    follows[1:] = (groups[1:] == groups[:-1]) & (apart > 0) & (apart <= _NEAR)
 
     together = counts + _shift(counts, follows)
-    per_group = np.zeros((len(asked), int(groups.max()) + 1))
-    np.add.at(per_group.T, groups, counts.T)
-    own, held = _bm25(counts, lengths, rarity)
-    pair, pair_held = _bm25(together, lengths + _shift(lengths[None], follows)[0], rarity)
-    whole = _bm25(per_group, np.bincount(groups, lengths).astype(np.float64), _rarity(per_group))[0][groups]
-    quality = max(float(held.max(initial=0.0)), float(pair_held.max(initial=0.0)))
+    per_group = np.zeros((int(groups.max()) + 1, len(counts)))
+    np.add.at(per_group, groups, counts.T)
+    # A passage by itself and together with the one before it, at once.
+    both = np.stack([counts, together])
+    both_lengths = np.stack([lengths, lengths + _shift(lengths, follows)])
+    (own, pair), held = _bm25(both, both_lengths, rarity)
+    whole = _bm25(per_group.T, np.bincount(groups, lengths).astype(np.float64), _rarity(per_group.T))[0][groups]
+    quality = float(held.max(initial=0.0))
 
-    cosines = np.array([np.nan if p.cosine is None else p.cosine for p in ordered])
+    cosines = given.cosines
     known = ~np.isnan(cosines)
-    meaning = np.zeros(len(ordered))
+    meaning = np.zeros(len(lengths))
     if known.any():
         meaning[known] = calibrate(cosines[known].astype(np.float32))
 
@@ -133,31 +175,38 @@ def rank_passages(
         ]
     )
     base = parts.sum(axis=0)
-    before = w.before * _shift(base[None], follows)[0]
-    after = w.after * _shift_back(base[None], follows)[0]
+    before = w.before * _shift(base, follows)
+    after = w.after * _shift_back(base, follows)
     total = base + before + after
-    said = _asked_speaker(query, ordered)
-    speaker = w.speaker * float(total.max()) * said if said.any() else np.zeros(len(ordered))
-    total = total + speaker
+    said = _asked_speaker(query, given.speakers)
+    speaker = np.zeros(len(lengths))
+    if said is not None:
+        speaker = w.speaker * float(total.max()) * said
+        total = total + speaker
 
+    best = np.argsort(-total, kind="stable")[:limit]
+    of_words, of_pair, of_group, of_meaning = parts[:, best].tolist()
+    near, voice = (before + after)[best].tolist(), speaker[best].tolist()
     found = []
-    for n in map(int, np.argsort(-total, kind="stable")[:limit]):
-        matched = ", ".join(word for word, row in zip(asked, counts, strict=True) if row[n])
+    for place, n in enumerate(best.tolist()):
+        matched = ", ".join(
+            word for word, held_n in zip(given.asked, (counts[:, n] > 0).tolist(), strict=True) if held_n
+        )
         terms = [
-            Term("words", float(parts[0, n]), matched),
-            Term("context", float(parts[1, n]), "with the passage before"),
-            Term("conversation", float(parts[2, n]), "what the whole conversation holds"),
-            Term("meaning", float(parts[3, n]), f"cosine {cosines[n]:.2f}" if known[n] else "no vector"),
-            Term("neighbours", float(before[n] + after[n]), "the passages before and after"),
+            Term("words", of_words[place], matched),
+            Term("context", of_pair[place], "with the passage before"),
+            Term("conversation", of_group[place], "what the whole conversation holds"),
+            Term("meaning", of_meaning[place], f"cosine {cosines[n]:.2f}" if known[n] else "no vector"),
+            Term("neighbours", near[place], "the passages before and after"),
         ]
-        if speaker[n]:
-            terms.append(Term("speaker", float(speaker[n]), "said by whom the question names"))
-        found.append(Ranked(ordered[n], sum(term.value for term in terms), tuple(terms)))
+        if voice[place]:
+            terms.append(Term("speaker", voice[place], "said by whom the question names"))
+        found.append((n, tuple(terms)))
     return found
 
 
-def _counts(query: str, asked: Sequence[str], passages: Sequence[Passage]) -> tuple[Floats, Floats]:
-    """How often each passage holds each word asked for, shape ``(words, passages)``, and the rarity of each word."""
+def _counts(query: str, asked: Sequence[str], passages: Sequence[Passage]) -> Floats:
+    """How often each passage holds each word asked for, shape ``(words, passages)``."""
     found: list[tuple[Mapping[str, int], frozenset[str]]] = []
     vocabulary: set[str] = set()
     dated = mentions_date(query)
@@ -170,7 +219,7 @@ def _counts(query: str, asked: Sequence[str], passages: Sequence[Passage]) -> tu
         for term, weight in forms.items():
             held = np.array([stems.get(term, 0) + (term in day) for stems, day in found], dtype=np.float64)
             counts[row] = np.maximum(counts[row], weight * held)
-    return counts, _rarity(counts)
+    return counts
 
 
 def _rarity(counts: Floats) -> Floats:
@@ -180,10 +229,11 @@ def _rarity(counts: Floats) -> Floats:
 
 
 def _bm25(counts: Floats, lengths: Floats, rarity: Floats) -> tuple[Floats, Floats]:
-    """BM25 per passage, and the share of the question (weighed by rarity) that it holds."""
-    norm = K1 * (1.0 - B + B * lengths / max(1e-9, float(lengths.mean())))
-    scores = (rarity[:, None] * counts * (K1 + 1.0) / (counts + norm)).sum(axis=0)
-    held = (rarity[:, None] * (counts > 0)).sum(axis=0) / max(1e-9, float(rarity.sum()))
+    """BM25 per passage, and the share of the question (weighed by rarity) that it holds. The last two axes of
+    ``counts`` are words and passages."""
+    norm = K1 * (1.0 - B + B * lengths / np.maximum(1e-9, lengths.mean(axis=-1, keepdims=True)))[..., None, :]
+    scores = rarity @ (counts * (K1 + 1.0) / (counts + norm))
+    held = rarity @ (counts > 0) / max(1e-9, float(rarity.sum()))
     return scores, held
 
 
@@ -191,24 +241,17 @@ def _relative(scores: Floats) -> Floats:
     return scores / max(1e-9, float(scores.max(initial=0.0)))
 
 
-def _follows(passages: Sequence[Passage]) -> NDArray[np.bool_]:
-    """Whether each passage comes right after the one before it in the list."""
-    return np.array(
-        [
-            n > 0 and p.group == passages[n - 1].group and 0 < p.place - passages[n - 1].place <= _NEAR
-            for n, p in enumerate(passages)
-        ]
-    )
-
-
 def _shift(rows: Floats, follows: NDArray[np.bool_]) -> Floats:
-    """Each column's values of the column before it, 0 where that is no neighbour."""
-    return np.where(follows[None], np.roll(rows, 1, axis=1), 0.0)
+    """Each column's values of the column before it, 0 where that is no neighbour; the last axis is the passages."""
+    moved = np.zeros_like(rows)
+    np.multiply(rows[..., :-1], follows[1:], out=moved[..., 1:])
+    return moved
 
 
 def _shift_back(rows: Floats, follows: NDArray[np.bool_]) -> Floats:
-    followed = np.append(follows[1:], False)
-    return np.where(followed[None], np.roll(rows, -1, axis=1), 0.0)
+    moved = np.zeros_like(rows)
+    np.multiply(rows[..., 1:], follows[1:], out=moved[..., :-1])
+    return moved
 
 
 _LABEL_MOST = 160  # characters
@@ -226,12 +269,13 @@ def speaker_of(text: str) -> str:
     return _speaker(text[:_LABEL_MOST])
 
 
-def _asked_speaker(query: str, passages: Sequence[Passage]) -> NDArray[np.float64]:
-    """1 for passages said by the one person that the question names; all 0 when it names none or several."""
-    said = [speaker_of(passage.text) for passage in passages]
+def _asked_speaker(query: str, said: Sequence[str]) -> NDArray[np.float64] | None:
+    """1 for passages said by the one person that the question names; ``None`` when it names none or several."""
     often = {name for name, number in Counter(said).items() if name and number > 1}
+    if len(often) < 2:
+        return None
     asked = {part for word in words(query.replace("’", "'")) for part in (word, word.removesuffix("'s"))}
     named = {name for name in often if set(name.split()) & asked}
-    if len(named) != 1 or len(often) < 2:
-        return np.zeros(len(passages))
+    if len(named) != 1:
+        return None
     return np.array([float(name in named) for name in said])

@@ -10,44 +10,40 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
-from tui_agent.memory.answers import answer_term, asked_for
 from tui_agent.memory.choosing import NEAR, Candidate, Limits, choose, to_item
+from tui_agent.memory.cold_index import ColdIndex
+from tui_agent.memory.cold_ranking import candidates, ranked
+from tui_agent.memory.cold_search import Query
 from tui_agent.memory.database import Database
-from tui_agent.memory.fact_index import FactHits, FactIndex, embedded_text
+from tui_agent.memory.fact_candidates import CANDIDATES, fact_candidates
+from tui_agent.memory.fact_index import FactIndex, embedded_text
 from tui_agent.memory.facts import FactStore
 from tui_agent.memory.history import History
 from tui_agent.memory.passages import Found, PassageReader
 from tui_agent.memory.places import is_memory_edit
-from tui_agent.memory.ranking import RELATED, RELATED_ALONE, Ranked, Weights, blend, rank_passages
-from tui_agent.memory.text import parse_utc, utc_now
-from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Term, Vector
+from tui_agent.memory.ranking import Ranked, Weights, rank_passages
+from tui_agent.memory.types import Embedder, Fact, RecalledItem, RecallRecord, Vector
 from tui_agent.memory.vectors import Neighbours
 from tui_agent.memory.widening import embed_wide
 from tui_agent.memory.working import WorkingMemory
-from tui_agent.memory.working_types import Named
 
-__all__ = ["Recaller", "fact_terms"]
+__all__ = ["Recaller"]
 
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-AGE, IMPORTANCE, USE, PIN = 0.04, 0.03, 0.02, 0.03
-"""The most that age takes away, and that importance, recent use and a pin add: they decide between facts that fit
-about equally well, and nothing else."""
 STORES = ("fact", "cold", "file")
 """The stores that feed an answer by themselves; ``message`` is searched on request."""
 
-INDEX_PATIENCE_S = 0.004
+INDEX_PATIENCE_S = 0.001
 """How long the index of vectors may take to answer. Without its answer search is exact, which takes less than that."""
-_LATE_OFTEN, _ASKED_AGAIN = 3, 32  # an index that is late so often in a row is asked only with every 32nd question
 
 _CATCH_UPS = 3
-_CANDIDATES = 40
-_COLD_HITS, _COLD_KEPT = 24, 16
-_OLD_DAYS, _RECENT_DAYS = 365.0, 30.0
+_MESSAGES = 40
+_COLD_HITS = 24
 _EMBED_BATCH = 64
 _EMBED_PATIENCE_S = 2.5
 
@@ -76,6 +72,7 @@ class Recaller:
         notes: gives texts of memory files by name, called off the event loop.
         weights: of the score of items and messages.
         known: the index of ``facts``, where several recallers (of conversations in one project) share it.
+        put_away: the index of what ``working`` has put away, in the same case.
 
     ``index``, where it is set, names the nearest facts; without it, and whenever it cannot answer, search by meaning is
     exact over the vectors in the database.
@@ -92,6 +89,7 @@ class Recaller:
         *,
         weights: Weights | None = None,
         known: FactIndex | None = None,
+        put_away: ColdIndex | None = None,
     ) -> None:
         self._db = db
         self._facts = facts
@@ -103,7 +101,9 @@ class Recaller:
         self.index: NeighbourIndex | None = None
         self.index_patience_s = INDEX_PATIENCE_S
         self._index = known if known is not None else FactIndex(db, facts)
-        self._index_late = self._questions = 0
+        if put_away is None and working is not None:
+            put_away = ColdIndex(working.store, working.scope.key)
+        self._put_away = put_away
         self._passages = PassageReader(db)
         self._refreshing = asyncio.Lock()
         self._filling = asyncio.Lock()
@@ -144,17 +144,23 @@ class Recaller:
         embedded = time.perf_counter()
         sets = [frozenset(refs) for refs in (visible, masked, put_away, never)]
         limits = Limits(top_k, threshold, max_tokens, *sets)
-        # Side by side: one waits for another process while the other looks into the database.
-        nearest, named, said = await asyncio.gather(
-            self._near(wide, top_k) if "fact" in stores else _none(),
-            self._cold_named(query, vector, _COLD_HITS, put_away_hits) if "cold" in stores else _none(),
-            self._messages(query, None, session_id) if "message" in stores else _none(),
-        )
+        asking = self._ask_index(wide, top_k) if "fact" in stores else None
+        asked = await self._question(query, vector, _COLD_HITS) if "cold" in stores else None
+        said = await self._messages(query, None, session_id) if "message" in stores else []
+        cold: list[Candidate] | None = None
+        if asking is not None and asked is not None:  # another process looks meanwhile
+            cold = await self._with_cold(asked, top_k + NEAR, limits, put_away_hits)
+        nearest = await self._answered(asking) if asking is not None else None
         wanted = frozenset(store for store in ("fact", "file") if store in stores)
-        # All the rest at once, on one thread: handing it from thread to thread takes longer than some of the steps.
-        items, near, meaning = await self._with_facts(
-            lambda: self._chosen(query, (vector, wide), limits, wanted, nearest, named or {}, said or [], count)
-        )
+
+        def work() -> tuple[list[RecalledItem], list[RecalledItem], bool]:
+            # All at once, on one thread: handing it from thread to thread takes longer than some of the steps.
+            found = cold or []
+            if cold is None and asked is not None:
+                found = self._cold(asked, top_k + NEAR, limits, put_away_hits)
+            return self._chosen(query, wide, limits, wanted, nearest, [*found, *said], count)
+
+        items, near, meaning = await self._up_to_date(work, cold=cold is None and asked is not None)
         return RecallRecord(
             query=query,
             goal=goal,
@@ -174,14 +180,15 @@ class Recaller:
     ) -> list[RecalledItem]:
         """Past messages of user and assistant that fit ``query``, best first, by words and by what was said around."""
         found = await self._messages(_sound(query), session_id, without_session)
-        return [to_item(candidate, query, _no_count) for candidate in found[:limit]]
+        return [to_item(candidate, query) for candidate in found[:limit]]
 
     async def search_cold(self, query: str, limit: int = 10) -> list[RecalledItem]:
         """Put-away items that fit ``query``, best first, with the items around them taken into account; none moves."""
         query = _sound(query)
         vector, _ = await self._query_vectors(query, for_facts=False)
-        found = await self._cold(query, vector, max(60, 6 * limit), limit)
-        return [to_item(candidate, query, _no_count) for candidate in found]
+        asked = await self._question(query, vector, max(60, 6 * limit))
+        found = await self._with_cold(asked, limit) if asked is not None else []
+        return [to_item(candidate, query) for candidate in found]
 
     async def _query_vectors(self, query: str, *, for_facts: bool) -> tuple[Vector | None, Vector | None]:
         """The vector of the question, and the one that is compared with those of facts, where it is wanted."""
@@ -203,26 +210,32 @@ class Recaller:
             self._query_cache = (identity, query, vectors)
         return vectors
 
-    async def _near(self, vector: Vector | None, top_k: int) -> Neighbours | None:
+    def _ask_index(self, vector: Vector | None, top_k: int) -> asyncio.Task[Neighbours | None] | None:
+        """Begins to ask the index of vectors, where there is one that is worth asking."""
         if self.index is None or vector is None or self._embedder is None:
             return None
-        self._questions += 1
-        if self._index_late >= _LATE_OFTEN and self._questions % _ASKED_AGAIN:
+        if not self._index.pace.worth_asking():
             return None  # exact search is there sooner, and asking takes a millisecond from it
-        asked = self.index.nearest(vector, max(_CANDIDATES, top_k), self._embedder.identity)
+        asked = self.index.nearest(vector, max(CANDIDATES, top_k), self._embedder.identity)
+        return asyncio.get_running_loop().create_task(
+            _within(asked, self.index_patience_s), name="asking the vector index"
+        )
+
+    async def _answered(self, asking: asyncio.Task[Neighbours | None]) -> Neighbours | None:
         try:
-            found = await asyncio.wait_for(asked, self.index_patience_s)
+            found = await asking
         except asyncio.TimeoutError:
-            self._index_late += 1
+            self._index.pace.answered(late=True)
             return None
-        self._index_late = 0
+        self._index.pace.answered(late=False)
         return found
 
     # -- facts and notes ------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Build the index of facts, so that the first question does not wait for it."""
+        """Build the indexes of facts and of put-away items, so that the first question does not wait for them."""
         await self._refresh()
+        await self._refresh_cold()
 
     async def _refresh(self) -> None:
         async with self._refreshing:
@@ -230,19 +243,30 @@ class Recaller:
             if delta is not None:
                 await asyncio.to_thread(self._index.apply, delta)
 
+    async def _refresh_cold(self) -> None:
+        if self._put_away is not None:
+            # A few items at a time: the thread is the one on which everything is written.
+            while not await self._db.run(self._put_away.follow, self._identity):
+                pass
+
     @property
     def _identity(self) -> str:
         return self._embedder.identity if self._embedder is not None else ""
 
-    async def _with_facts(self, work: Callable[[], _T]) -> _T:
-        """``work()`` on the database's thread, with the index of facts as the store is at that moment.
+    async def _up_to_date(self, work: Callable[[], _T], *, cold: bool) -> _T:
+        """``work()`` on the database's thread, with the index of facts (and with ``cold`` that of put-away items) as
+        the store is at that moment.
 
-        A few new facts are taken over in the same go. For many the thread is left free for writes meanwhile; where
+        A few new rows are taken over in the same go. For many the thread is left free for writes meanwhile; where
         another process writes all the time, the index is soon good enough as it is.
         """
 
         def at_once() -> tuple[_T] | None:
-            return (work(),) if self._index.keep_up(self._identity) else None
+            if not self._index.keep_up(self._identity):
+                return None
+            if cold and not self._cold_up_to_date(self._index.others):
+                return None
+            return (work(),)
 
         for _ in range(_CATCH_UPS):
             async with self._refreshing:
@@ -250,140 +274,85 @@ class Recaller:
             if done is not None:
                 return done[0]
             await self._refresh()
+            if cold:
+                await self._refresh_cold()
         return await self._db.run(work)
 
-    def _chosen(
-        self,
-        query: str,
-        vectors: tuple[Vector | None, Vector | None],
-        limits: Limits,
-        wanted: Collection[str],
-        nearest: Neighbours | None,
-        named: Mapping[str, Named],
-        said: Sequence[Candidate],
-        count: Callable[[str], int],
-    ) -> tuple[list[RecalledItem], list[RecalledItem], bool]:
-        """What is sent, what was near, and whether meaning took part. On the database's thread."""
-        candidates = [
-            *(self._known(query, vectors[1], limits, wanted, nearest) if wanted else ()),
-            *self._cold_described(query, vectors[0], named, _COLD_KEPT),
-            *said,
-        ]
-        return *choose(candidates, limits, count, query), any(_by_meaning(candidate) for candidate in candidates)
+    def _cold_up_to_date(self, others: int | None = None) -> bool:
+        """Takes over what was put away since, when that is little. On the database's thread."""
+        return self._put_away is None or self._put_away.keep_up(self._identity, others)
 
-    def _known(
+    def _chosen(
         self,
         query: str,
         vector: Vector | None,
         limits: Limits,
         wanted: Collection[str],
-        near: Neighbours | None = None,
-    ) -> list[Candidate]:
-        """Facts and notes that fit ``query``, best first, as many as the answer and its explanation can use."""
-        notes = self._notes() if "file" in wanted and self._notes is not None else {}
-        hits = self._index.find(query, vector, notes, max(_CANDIDATES, limits.top_k), near)
-        passed_over = sum(
-            any(ref in refs for refs in (limits.visible, limits.masked, limits.put_away, limits.never))
-            for ref in {*hits.words, *hits.meaning, *hits.related}
-        )
-        found = self._described(hits, notes, 2 * (limits.top_k + NEAR) + passed_over)
-        if kind := asked_for(query):
-            for candidate in found:
-                candidate.terms.append(answer_term(kind, candidate.text))
-        return [candidate for candidate in found if candidate.ref.partition(":")[0] in wanted]
-
-    def _described(self, hits: FactHits, notes: Mapping[str, str], most: int) -> list[Candidate]:
-        """The best hits with their rows as they are at this moment: what has expired or gone since is dropped."""
-        scored = {}
-        for ref in dict.fromkeys((*hits.words, *hits.meaning, *hits.related)):
-            words, meaning, related = hits.words.get(ref), hits.meaning.get(ref), hits.related.get(ref)
-            near = meaning.calibrated if meaning is not None else None
-            found = words.words if words is not None else 0.0
-            by_words, by_meaning = blend(found, hits.quality if near is not None else 1.0, near)
-            scored[ref] = [Term("words", by_words, ", ".join(words.matched) if words is not None else "")]
-            if hits.has_vectors:
-                note = f"cosine {meaning.cosine:.2f}" if meaning is not None else "no vector"
-                scored[ref].append(Term("meaning", by_meaning, note))
-            if related is not None:
-                weight = RELATED if near is not None else RELATED_ALONE
-                note = f"other words for {', '.join(related.matched)}"
-                scored[ref].append(Term("related", weight * related.share, note))
-        kept = sorted(scored, key=lambda ref: (-sum(term.value for term in scored[ref]), ref))[:most]
-        rows, rivals = self._rows([ref[5:] for ref in kept if ref.startswith("fact:")])
-        now = utc_now()
-        candidates: list[Candidate] = []
-        for ref in kept:
-            store, _, name = ref.partition(":")
-            if store == "file":
-                if name in notes:
-                    candidates.append(Candidate(ref, notes[name], "file", name, terms=scored[ref]))
-            elif name in rows:
-                fact, live = rows[name]
-                terms = scored[ref] + fact_terms(fact, now)
-                others = [text for other, text in rivals.get(fact.subject_key, ()) if other != fact.id]
-                if live and others:
-                    terms.append(Term("contradiction", 0.0, f"also held to be true: {'; '.join(others)}"))
-                candidate = Candidate(
-                    ref, fact.fact, str(fact.kind), fact.source, fact.quote, fact.created_at, fact.confirmed_at,
-                    superseded=not live, terms=terms,
-                )  # fmt: skip
-                candidates.append(candidate)
-        return candidates
-
-    def _rows(self, ids: Sequence[str]) -> tuple[dict[str, tuple[Fact, bool]], dict[str, list[tuple[str, str]]]]:
-        rows = self._index.rows(ids)
-        return rows, self._index.rivals([fact.subject_key for fact, live in rows.values() if live])
+        nearest: Neighbours | None,
+        others: Sequence[Candidate],
+        count: Callable[[str], int],
+    ) -> tuple[list[RecalledItem], list[RecalledItem], bool]:
+        """What is sent, what was near, and whether meaning took part. On the database's thread."""
+        found = list(others)
+        if wanted:
+            notes = self._notes() if "file" in wanted and self._notes is not None else {}
+            found += fact_candidates(self._index, query, vector, notes, limits, wanted, nearest)
+        return *choose(found, limits, count, query), any(_by_meaning(candidate) for candidate in found)
 
     # -- put-away items and messages ------------------------------------------------------------------------------
 
-    async def _cold(self, query: str, vector: Vector | None, hits: int, kept: int) -> list[Candidate]:
-        """Put-away items, ranked together with those around them."""
-        named = await self._cold_named(query, vector, hits)
-        return await self._db.run(self._cold_described, query, vector, named, kept)
+    async def _question(self, query: str, vector: Vector | None, limit: int) -> Query | None:
+        """The question to put-away items, as the working memory asks it."""
+        if self._working is None or not query.strip():
+            return None
+        return await self._working.question(query, limit, vector)
 
-    async def _cold_named(
-        self, query: str, vector: Vector | None, hits: int, fitting: list[str] | None = None
-    ) -> dict[str, Named]:
-        """The candidates among put-away items, by id: the working memory names them."""
-        working = self._working
-        if working is None or not query.strip():
-            return {}
-        try:
-            # Without a vector the working memory asks its embedder itself, which may be the slow one again.
-            patience = None if vector is not None else _EMBED_PATIENCE_S
-            found_there = await asyncio.wait_for(working.candidates(query, hits, vector=vector), patience)
-        except asyncio.TimeoutError:
-            log.info("put-away items are not searched: the embedder takes too long")
-            return {}
-        found_there = [hit for hit in found_there if not is_memory_edit(hit.kind, hit.source)]
-        if fitting is not None:
-            fitting += [hit.id for hit in found_there if hit.status != "threshold"]
-        return {hit.id: hit for hit in found_there}
-
-    def _cold_described(
-        self, query: str, vector: Vector | None, named: Mapping[str, Named], kept: int
+    async def _with_cold(
+        self, asked: Query, kept: int, limits: Limits | None = None, fitting: list[str] | None = None
     ) -> list[Candidate]:
-        """The best ``kept`` of the candidates and their neighbours, as they are now. On the database's thread."""
-        working = self._working
-        if working is None or not named:
+        """As :meth:`_cold`, from anywhere."""
+
+        def at_once() -> tuple[list[Candidate]] | None:
+            return (self._cold(asked, kept, limits, fitting),) if self._cold_up_to_date() else None
+
+        for _ in range(_CATCH_UPS):
+            if (done := await self._db.run(at_once)) is not None:
+                return done[0]
+            await self._refresh_cold()
+        return await self._db.run(self._cold, asked, kept, limits, fitting)
+
+    def _cold(
+        self, asked: Query, kept: int, limits: Limits | None = None, fitting: list[str] | None = None
+    ) -> list[Candidate]:
+        """The best ``kept`` put-away items, and as many more as ``limits`` pass over, ranked together with those around
+        them, as they are now; ``fitting`` gets the ids of all that have to do with the question. On the database's
+        thread."""
+        index, working = self._put_away, self._working
+        if index is None or working is None:
             return []
-        scope = working.scope.key
-        found = self._passages.items(scope, [one.number for one in named.values()], vector, self._identity)
-        ranked = _ranked(query, found, kept, self._weights)
-        texts = self._passages.texts(scope, [r.passage.ref for r in ranked])
-        known = {one.passage.ref: one for one in found}
-        candidates = []
-        for entry in ranked:
-            one, hit = known[entry.passage.ref], named.get(entry.passage.ref)
-            if entry.passage.ref not in texts or is_memory_edit(one.kind, one.source):
+        hits = [hit for hit in candidates(index, asked) if not is_memory_edit(hit.kind, hit.source)]
+        known = {hit.number: working.status(hit) for hit in hits}
+        if fitting is not None:
+            fitting += [hit.id for hit in hits if known[hit.number] != "threshold"]
+        if limits is not None:
+            kept += sum(limits.pass_over(f"cold:{hit.id}") for hit in hits)
+        found = ranked(index, asked.text, list(known), asked.vector, kept, self._weights)
+        texts = index.texts([one.item.number for one in found])
+        described = []
+        for one in found:
+            item = one.item
+            if item.number not in texts or is_memory_edit(item.kind, item.source):
                 continue
-            candidate = _candidate("cold", entry, one, texts[entry.passage.ref])
-            if hit is not None:
-                candidate.cooldown = hit.status == "cooldown"
-            elif entry.passage.group == working.session_id:
-                candidate.cooldown = working.step - one.put_away_step < working.recall_cooldown_steps
-            candidates.append(candidate)
-        return candidates
+            candidate = Candidate(
+                f"cold:{item.id}", texts[item.number], item.kind, item.source, created_at=item.created_at,
+                terms=list(one.terms),
+            )  # fmt: skip
+            if item.number in known:
+                candidate.cooldown = known[item.number] == "cooldown"
+            elif item.session_id == working.session_id:
+                candidate.cooldown = working.step - item.put_away_step < working.recall_cooldown_steps
+            described.append(candidate)
+        return described
 
     async def _messages(self, query: str, session_id: str | None, without_session: str) -> list[Candidate]:
         if not query.strip():
@@ -393,9 +362,9 @@ class Recaller:
             return self._passages.messages(query, session_id=session_id, without_session=without_session)
 
         found = await self._db.run(read)
-        ranked = await asyncio.to_thread(_ranked, query, found, _CANDIDATES, self._weights)
+        order = await asyncio.to_thread(_ranked, query, found, _MESSAGES, self._weights)
         known = {one.passage.ref: one for one in found}
-        return [_candidate("message", r, known[r.passage.ref], r.passage.text) for r in ranked]
+        return [_candidate(entry, known[entry.passage.ref]) for entry in order]
 
     # -- keeping vectors ------------------------------------------------------------------------------------------
 
@@ -438,42 +407,21 @@ class Recaller:
         return done
 
 
-def fact_terms(fact: Fact, now: str) -> list[Term]:
-    """Small terms that decide between facts that fit equally well; age counts from the last confirmation, and what it
-    takes away is capped: expiry and review deal with what is really old."""
-    days = _days_between(fact.confirmed_at, now)
-    terms = [
-        Term("age", -AGE * min(days / _OLD_DAYS, 1.0), f"confirmed {int(days)} days ago"),
-        Term("importance", IMPORTANCE * (fact.importance - 5) / 5, f"importance {fact.importance}"),
-    ]
-    if fact.last_used_at and _days_between(fact.last_used_at, now) <= _RECENT_DAYS:
-        terms.append(Term("use", USE, f"used on {fact.last_used_at[:10]}"))
-    if fact.pinned:
-        terms.append(Term("pin", PIN, "pinned"))
-    return terms
-
-
-def _days_between(earlier: str, later: str) -> float:
-    try:
-        return max(0.0, (parse_utc(later) - parse_utc(earlier)).total_seconds() / 86400)
-    except ValueError:
-        return 0.0  # a time somebody wrote by hand
-
-
 def _ranked(query: str, found: Sequence[Found], limit: int, weights: Weights | None = None) -> list[Ranked]:
     ranked = rank_passages(query, [one.passage for one in found], limit, weights)
     return [entry for entry in ranked if entry.score > 0]
 
 
-def _candidate(store: str, entry: Ranked, one: Found, text: str) -> Candidate:
+def _candidate(entry: Ranked, one: Found) -> Candidate:
+    passage = entry.passage
     return Candidate(
-        f"{store}:{entry.passage.ref}", text, one.kind, one.source, created_at=entry.passage.created_at,
+        f"message:{passage.ref}", passage.text, one.kind, one.source, created_at=passage.created_at,
         terms=list(entry.terms),
     )  # fmt: skip
 
 
-async def _none() -> None:
-    return None
+async def _within(asked: Awaitable[_T], seconds: float) -> _T:
+    return await asyncio.wait_for(asked, seconds)
 
 
 def _by_meaning(candidate: Candidate) -> bool:
@@ -483,7 +431,3 @@ def _by_meaning(candidate: Candidate) -> bool:
 def _sound(text: str) -> str:
     """``text`` without halves of characters, which neither SQLite nor an embedder can take."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _no_count(_text: str) -> int:
-    return 0

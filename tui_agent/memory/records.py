@@ -245,7 +245,9 @@ class SessionRecords:
 
     def add_prompt(self, text: str) -> None:
         """Adds a sent text to the history of the composer. A repeat of the last one is not added again."""
-        cleaned = self._redact(text)
+        self._add_prompt(self._redact(text))
+
+    def _add_prompt(self, cleaned: str) -> None:
         if not cleaned.strip():
             return
         with self._db.transaction() as connection:

@@ -220,20 +220,31 @@ class Calibration:
         """How alike two arbitrary texts look to this embedder, 0 … 1 (the squared length of the mean direction)."""
         return float(self.mean @ self.mean) if self.mean is not None else 0.0
 
-    def of_units(self, matrix: NDArray[np.float32], vector: Vector) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def of_units(
+        self, matrix: NDArray[np.float32], vector: Vector, with_centre: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Plain and calibrated cosines of unit vectors, shape ``(n, dimension)``, with a unit vector, in float32. Zero
-        rows give 0. The centred vectors are never made: what is needed follows from two products."""
+        rows give 0. The centred vectors are never made: what is needed follows from two products, of which that of
+        the matrix ``with_centre`` may be given (see :meth:`along`)."""
         mean = self.mean
         if mean is None or mean.shape != vector.shape:
             plain = matrix @ vector
             return plain, plain
         centre = mean.astype(np.float32)
-        plain, with_centre = (matrix @ np.stack([vector, centre], axis=1)).T
+        if with_centre is None:
+            plain, with_centre = (matrix @ np.stack([vector, centre], axis=1)).T
+        else:
+            plain = matrix @ vector
         square, of_vector = float(centre @ centre), float(vector @ centre)
         lengths = np.sqrt(np.maximum(1 - 2 * with_centre + square, 1e-9))
         lengths *= math.sqrt(max(1 - 2 * of_vector + square, 1e-9))
         calibrated = (plain - with_centre - of_vector + square) / lengths
         return plain, np.where((plain == 0) & (with_centre == 0), np.float32(0), calibrated)
+
+    def along(self, matrix: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """How far each row of ``matrix`` goes along the mean direction, shape ``(n,)``; ``None`` without one."""
+        mean = self.mean
+        return matrix @ mean.astype(np.float32) if mean is not None and len(mean) == matrix.shape[1] else None
 
     def cosine(self, vector: Vector, other: Vector) -> float:
         """The calibrated cosine of two vectors of any length, in float64."""

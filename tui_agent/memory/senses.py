@@ -78,9 +78,9 @@ class Senses:
         return shares / max(total, _LEAST_RARITY), found
 
 
-def take_out(posting: array[int], number: int) -> None:
-    """Remove the document's entry from a posting that has it."""
-    place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> BITS == number)[0])
+def take_out(posting: array[int], number: int, bits: int = BITS) -> None:
+    """Remove the document's entry from a posting that has it, with so many bits below its number."""
+    place = int(np.flatnonzero(np.frombuffer(posting, dtype=np.int64) >> bits == number)[0])
     del posting[place]
 
 

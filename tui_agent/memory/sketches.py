@@ -60,13 +60,13 @@ class Sketches:
             self._bits[:, place] = sketches[:, column]
             self._numbers[place] = number
 
-    def nearest(self, vector: Vector, limit: int) -> list[int]:
+    def nearest(self, vector: Vector, limit: int) -> NDArray[np.int64]:
         """Numbers of the ``limit`` items whose sketches differ least from that of ``vector``, in no order."""
         n = len(self._column)
         if n <= limit:
-            return [int(number) for number in self._numbers[:n]]
+            return np.array(self._numbers[:n])
         differing = _bits_set(self._bits[:, :n] ^ self._sketch(vector[None, :]))
-        return [int(number) for number in self._numbers[np.argpartition(differing, limit)[:limit]]]
+        return np.asarray(self._numbers[np.argpartition(differing, limit)[:limit]])
 
     def _sketch(self, vectors: NDArray[np.float32]) -> Words:
         """Shape ``(words, n)``."""

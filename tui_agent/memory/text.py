@@ -21,22 +21,18 @@ from typing import Any
 
 # Letters that Unicode does not decompose into a base letter and a mark. ``ß`` is done by casefold, ``ё`` and ``й`` by
 # taking the mark off.
-_UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ı": "i", "ŧ": "t"})
+_UNDECOMPOSED = {"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ı": "i", "ŧ": "t"}
 _MARKS = re.compile("[\u0300-\u036f]+")
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"), None)
-_QUOTES_AND_DASHES = str.maketrans(
-    {
-        **dict.fromkeys("“”„‟«»″〝〞＂", '"'),
-        **dict.fromkeys("‘’‚‛‹›′`´ʼ", "'"),
-        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
-        "…": "...",
-    }
-)
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+_QUOTES_AND_DASHES = {
+    **dict.fromkeys("“”„‟«»″〝〞＂", '"'),
+    **dict.fromkeys("‘’‚‛‹›′`´ʼ", "'"),
+    **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+    "…": "...",
+}
+_ANY_QUOTE_OR_DASH = re.compile(f"[{''.join(_QUOTES_AND_DASHES)}]")
+_WORD_KEPT = 40  # characters
 _TRAILING = ".,;:!?。 \t\n"
-# To translate a whole text takes many times as long as to see that there is nothing to translate.
-_ANY_UNDECOMPOSED, _ANY_INVISIBLE, _ANY_QUOTE_OR_DASH = (
-    re.compile(f"[{''.join(map(chr, table))}]") for table in (_UNDECOMPOSED, _INVISIBLE, _QUOTES_AND_DASHES)
-)
 
 
 def fold(text: str) -> str:
@@ -46,11 +42,20 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
+    return _fold_word(text) if len(text) <= _WORD_KEPT else _fold_word.__wrapped__(text)
+
+
+@lru_cache(maxsize=65536)
+def _fold_word(text: str) -> str:
     # Marks go before and after case folding: folding can bring out marks ("İ") and marks can change what it does.
     folded = _MARKS.sub("", unicodedata.normalize("NFD", text)).casefold()
-    folded = _MARKS.sub("", unicodedata.normalize("NFD", folded)).casefold()
-    if _ANY_UNDECOMPOSED.search(folded):
-        folded = folded.translate(_UNDECOMPOSED)
+    if folded.isascii():
+        return folded
+    if not unicodedata.is_normalized("NFD", folded) or _MARKS.search(folded) is not None:
+        folded = _MARKS.sub("", unicodedata.normalize("NFD", folded)).casefold()
+    for letter, plain in _UNDECOMPOSED.items():
+        if letter in folded:  # to translate a whole text takes many times as long as to look for six letters
+            folded = folded.replace(letter, plain)
     return unicodedata.normalize("NFC", folded)
 
 
@@ -61,11 +66,11 @@ def normalise(text: str) -> str:
 
 
 def _seen(text: str) -> str:
-    return text.translate(_INVISIBLE) if _ANY_INVISIBLE.search(text) else text
+    return _INVISIBLE.sub("", text)
 
 
 def _unified(text: str) -> str:
-    return text.translate(_QUOTES_AND_DASHES) if _ANY_QUOTE_OR_DASH.search(text) else text
+    return _ANY_QUOTE_OR_DASH.sub(lambda found: _QUOTES_AND_DASHES[found[0]], text)
 
 
 # --- words ----------------------------------------------------------------------------------------

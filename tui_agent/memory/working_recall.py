@@ -12,7 +12,7 @@ from tui_agent.memory.hot import Item
 from tui_agent.memory.text import new_id, utc_now
 from tui_agent.memory.types import RecalledItem, RecallRecord, Vector
 from tui_agent.memory.working_core import Core
-from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Named, Recalled
+from tui_agent.memory.working_types import ColdItem, ColdPage, ItemId, Recalled
 
 _NEAR = 5  # left-out items that the record names
 _PASSAGE = 80  # characters of a window when the best place in a long text is looked for
@@ -43,15 +43,23 @@ class Recalling(Core):
             self._explained(hit, self._why_not(hit) or "sent", rank) for rank, hit in enumerate(hits[:limit], start=1)
         ]
 
-    async def candidates(self, query: str, limit: int, *, vector: Vector | None = None) -> list[Named]:
-        """As :meth:`search` of cold items, without their texts and terms: for one who ranks them anew with others."""
+    async def question(self, text: str, limit: int, vector: Vector | None) -> Query:
+        """A question to the put-away items as this session asks it; ``vector`` is that of ``text``."""
         async with self._lock:
             await self._prepare()
-            hits = await self._find(query, limit, vector=vector, only_cold=True, bare=True)
-        return [Named(hit.number, hit.id, hit.kind, hit.source, self._why_not(hit) or "sent") for hit in hits[:limit]]
+            if vector is not None:
+                await self._calibrate(len(vector))
+            return Query(
+                self._scope, self.session_id, text, limit, self._step, vector, self._vectors.identity,
+                self._hot.calibration if self._flags[0] else None, "cold", len(self._hot),
+            )  # fmt: skip
+
+    def status(self, hit: Hit) -> str:
+        """What recall would make of a hit: ``sent``, ``threshold`` or ``cooldown``."""
+        return self._why_not(hit) or "sent"
 
     async def _find(
-        self, query: str, limit: int, *, vector: Vector | None = None, only_cold: bool = False, bare: bool = False
+        self, query: str, limit: int, *, vector: Vector | None = None, only_cold: bool = False
     ) -> list[Hit]:
         if vector is None:
             vector = (await self._vectors.embed([query], "query"))[0]
@@ -60,7 +68,7 @@ class Recalling(Core):
         asked = Query(
             self._scope, self.session_id, query, limit, self._step, vector,
             self._vectors.identity, self._hot.calibration if self._flags[0] else None, "cold" if only_cold else "",
-            len(self._hot), bare=bare,
+            len(self._hot),
         )  # fmt: skip
         return await self.store.db.run(self.store.search, asked)
 
@@ -292,6 +300,11 @@ class Recalling(Core):
             await self._flush()
             found = await self.store.db.read_small(self.store.items, self._scope, ids)
         return [self._cold_row(item) for item, zone in found.values() if zone == "cold"]
+
+    async def own_cold_items(self, ids: Sequence[str]) -> list[ColdItem]:
+        """As :meth:`cold_items`, those alone that this session has put away."""
+        own = await self.store.db.read_small(self.store.put_away_by, self._scope, self.session_id, ids)
+        return await self.cold_items(own) if own else []
 
     def _cold_row(self, item: Item) -> ColdItem:
         return ColdItem(

@@ -124,17 +124,6 @@ class ItemId(str):
         return made
 
 
-class Named(NamedTuple):
-    """A put-away item that a search named; ``status`` says what recall would make of it: ``sent``, ``threshold`` or
-    ``cooldown``."""
-
-    number: int
-    id: str
-    kind: str
-    source: str
-    status: str
-
-
 class Recalled(list[str]):
     """Ids of the items that ``recall`` brought back, best first; ``record`` explains each and names the nearest that
     were left out, with the reason."""
