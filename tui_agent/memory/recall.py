@@ -132,10 +132,10 @@ class Recaller:
 
         ``visible``, ``masked``, ``put_away`` and ``never`` are references (``fact:ID``, ``cold:ID``, ``file:NAME``)
         that are in the window already, must not be used, were put away for this session, or are never to be used for
-        this topic. ``session_id`` is the conversation
-        that asks: its own messages are not searched. The record also names the nearest candidates that were left out,
-        and why; ``channels`` says whether meaning took part, ``extra["embed_ms"]`` what the embedder took of
-        ``took_ms``, ``extra["index"]`` whether ``chroma`` named the facts that are near or search was ``exact``.
+        this topic. ``session_id`` is the conversation that asks: its own messages are not searched. The record also
+        names the nearest candidates that were left out, and why; ``channels`` says whether meaning took part,
+        ``extra["embed_ms"]`` what the embedder took of ``took_ms``, ``extra["index"]`` whether ``chroma`` named the
+        facts that are near or search was ``exact``.
         ``put_away_hits`` gets the ids of all put-away items that have to do with ``query``, chosen or not, best first.
         """
         started = time.perf_counter()
@@ -150,7 +150,7 @@ class Recaller:
         cold: list[Candidate] | None = None
         if asking is not None and asked is not None:  # another process looks meanwhile
             cold = await self._with_cold(asked, top_k + NEAR, limits, put_away_hits)
-        nearest = await self._answered(asking) if asking is not None else None
+        nearest = await asking if asking is not None else None
         wanted = frozenset(store for store in ("fact", "file") if store in stores)
 
         def work() -> tuple[list[RecalledItem], list[RecalledItem], bool]:
@@ -217,13 +217,11 @@ class Recaller:
         if not self._index.pace.worth_asking():
             return None  # exact search is there sooner, and asking takes a millisecond from it
         asked = self.index.nearest(vector, max(CANDIDATES, top_k), self._embedder.identity)
-        return asyncio.get_running_loop().create_task(
-            _within(asked, self.index_patience_s), name="asking the vector index"
-        )
+        return asyncio.get_running_loop().create_task(self._answered(asked), name="asking the vector index")
 
-    async def _answered(self, asking: asyncio.Task[Neighbours | None]) -> Neighbours | None:
+    async def _answered(self, asked: Awaitable[Neighbours | None]) -> Neighbours | None:
         try:
-            found = await asking
+            found = await asyncio.wait_for(asked, self.index_patience_s)
         except asyncio.TimeoutError:
             self._index.pace.answered(late=True)
             return None
@@ -418,10 +416,6 @@ def _candidate(entry: Ranked, one: Found) -> Candidate:
         f"message:{passage.ref}", passage.text, one.kind, one.source, created_at=passage.created_at,
         terms=list(entry.terms),
     )  # fmt: skip
-
-
-async def _within(asked: Awaitable[_T], seconds: float) -> _T:
-    return await asyncio.wait_for(asked, seconds)
 
 
 def _by_meaning(candidate: Candidate) -> bool:
