@@ -15,7 +15,7 @@ from tui_agent.memory.vectors import Neighbours
 AGE, IMPORTANCE, USE, PIN = 0.04, 0.03, 0.02, 0.03
 """The most that age takes away, and that importance, recent use and a pin add: they decide between facts that fit
 about equally well, and nothing else."""
-CANDIDATES = 40
+CANDIDATES = 32
 """How many are found by each of words, meaning and other words."""
 
 _OLD_DAYS, _RECENT_DAYS = 365.0, 30.0

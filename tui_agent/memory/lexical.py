@@ -43,7 +43,7 @@ _EXACT, _STEM, _PART, _SPELLING = 1.0, 0.85, 0.5, 0.8
 _MIN_SIMILAR = 0.58
 _LONGEST_KEPT = 64  # characters of a piece of text whose terms are kept
 _MAX_SIMILAR_TERMS = 12
-_HELD_OFTEN = 16  # documents that hold a word, from which no other spelling of it is looked for
+_HELD_OFTEN = 4  # documents that hold a word, from which no other spelling of it is looked for
 _MOST_SIMILAR_KEPT, _FEW_RESPELLED = 400, 100  # words asked for, and words that came or went meanwhile
 _MOST_COUNTED = (1 << BITS) - 1
 _NONE: Numbers = np.zeros(0, dtype=np.int64)
@@ -305,9 +305,9 @@ class LexicalIndex:
         return found
 
     def _held(self, terms: Iterable[str]) -> int:
-        """In how many documents terms are, those that hold several counted for each."""
-        postings = (self._postings[term] for term in terms)
-        return sum(1 if isinstance(posting, int) else len(posting) for posting in postings)
+        """How many documents hold the most frequent of some terms."""
+        postings = [self._postings[term] for term in terms]
+        return max((1 if isinstance(posting, int) else len(posting) for posting in postings), default=0)
 
     def _similar(self, word: str) -> list[tuple[str, float]]:
         """Terms spelled like ``word``: one letter off, or the same beginning with another ending."""

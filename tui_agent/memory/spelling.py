@@ -18,7 +18,7 @@ from rapidfuzz.distance import DamerauLevenshtein, Prefix
 
 from tui_agent.memory.text import ngrams
 
-_COMPARED = 48  # spellings looked at closely for one word
+_COMPARED = 32  # spellings looked at closely for one word
 _FEWEST_SHARED = 0.3  # of the trigrams, before two spellings are compared at all
 _SHORTEST = 3
 _FARTHEST = 2  # edits
