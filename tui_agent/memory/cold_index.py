@@ -204,7 +204,8 @@ class ColdIndex:
                 fresh.append(number)
             else:
                 self._describe(place, one)
-        self._put(found, fresh)
+        if fresh:
+            self._put(found, fresh)
         if self._embedder:
             sql = f"SELECT item, vector FROM wm_vectors WHERE embedder = ? AND item IN ({marks})"
             self._put_vectors(self._db.rows(sql, (self._embedder, *numbers)))
@@ -292,6 +293,8 @@ class ColdIndex:
         self._free.append(place)
 
     def _put_vectors(self, rows: Sequence[sqlite3.Row]) -> None:
+        if not rows:
+            return
         places = []
         self._vector_changes += 1
         for number, blob in rows:
